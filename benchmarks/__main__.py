@@ -28,6 +28,7 @@ NAMES = (
     "data",
     "saving",
     "resuming",
+    "corpus",
     "memory",
     "growth",
     "distributed",

@@ -23,6 +23,7 @@ from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenization.pre_tokenizer import Preparation
 from onion.models.words import words_file
 from onion.models.words.config import WordsConfig
+from onion.models.words.names import SPECIAL_TOKENS
 from onion.models.words.naming import WordsNaming
 from onion.models.xlnet import tokenizer as xlnet_tokenizer
 from onion.models.xlnet.config import XLNetConfig
@@ -66,7 +67,7 @@ class Family:
 
 
 SPIECE = FamilyTokenizer("spiece.model", xlnet_tokenizer.SPECIAL_TOKENS, xlnet_tokenizer.build)
-WORDS = FamilyTokenizer(words_file.WORDS_FILE, words_file.SPECIAL_TOKENS, words_file.build, words_file.preparation)
+WORDS = FamilyTokenizer(words_file.WORDS_FILE, SPECIAL_TOKENS, words_file.build, words_file.preparation)
 BERT = Family(EncoderConfig, BertNaming(), "onion.models.encoder:Encoder")
 
 FAMILIES: dict[str, Family] = {

@@ -15,7 +15,7 @@ OWN = re.compile(r"(embeddings|convolution|dense)\.(weight|bias)$|lstm\.(weight|
 class WordsNaming:
     """The :class:`onion.models.formats.name_mapping.Naming` of the encoders of words."""
 
-    prefixes: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ("encoder.",)
 
     def is_hugging_face(self, stored: Mapping[str, np.ndarray]) -> bool:
         """No library has these encoders but this one."""
@@ -23,6 +23,7 @@ class WordsNaming:
 
     def to_ours(self, name: str, array: np.ndarray, layout: str) -> tuple[str, np.ndarray] | None:
         """See ``Naming``."""
+        name = name.removeprefix(self.prefixes[0])
         return (name, array) if OWN.match(name) else None
 
     def to_theirs(

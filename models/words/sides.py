@@ -8,7 +8,7 @@ import paddle
 
 from onion.models.ops import as_tensor
 from onion.models.packing import Ids
-from onion.models.words.words_file import FIRST_WORD
+from onion.models.words.names import FIRST_WORD
 
 
 @attrs.frozen(eq=False)

@@ -12,10 +12,7 @@ from itertools import islice
 from typing import Any
 
 from onion.errors import OnionError
-from onion.models.words.names import CHINESE, ENGLISH, SPACES
-
-UNKNOWN = "[UNK]"
-"""Spelled in a text, it is a word: the unknown one."""
+from onion.models.words.names import CHINESE, ENGLISH, SPACES, UNKNOWN
 
 SOME = 1000
 """Texts by which the splitting of a file is recognized."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from onion.models.tokenizer import Tokenizer
-from onion.models.words.words_file import SPECIAL_TOKENS, SplitWords, backend
+from onion.models.words.names import SPECIAL_TOKENS
+from onion.models.words.words_file import SplitWords, backend
 
 
 def word_tokenizer(words: Iterable[str], splitting: str) -> Tokenizer:

@@ -18,23 +18,11 @@ from onion.errors import DataError, WeightsError
 from onion.models.tokenization.pre_tokenizer import Prepared, Texts
 from onion.models.tokenization.vocabulary import read_vocab, vocab_bytes
 from onion.models.words.names import SPLITTINGS
-from onion.models.words.splitting import UNKNOWN, splitter
+from onion.models.words.splitting import splitter
 
 WORDS_FILE = "words.txt"
 SPLITTING = "word_splitting"
 """The key of ``tokenizer_config.json`` that has the splitting."""
-
-SPECIAL_TOKENS = {
-    "pad_token": "[PAD]",
-    "cls_token": "[CLS]",
-    "sep_token": "[SEP]",
-    "mask_token": "[MASK]",
-    "unk_token": UNKNOWN,
-}
-"""Part -> token, in the order of their ids. The unknown word comes last, for it is a word."""
-
-FIRST_WORD = len(SPECIAL_TOKENS) - 1
-"""The smallest id of a word: the unknown one's."""
 
 
 class SplitWords:

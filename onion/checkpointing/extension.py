@@ -44,13 +44,21 @@ class Extension:
         Raises:
             CheckpointError: the message says what it is, and what an extended run has to have.
         """
-        other = [words for told in differences(self.there, self._without_new()).values() for words in told]
-        if wrong := [*self._missing()] or other:
+        if wrong := self._wrong():
             raise CheckpointError(
                 f"{folder} holds a run that cannot be extended to this one ({'; '.join(wrong)}); an extended run has "
                 "the tasks, data and settings of the saved one, and its stages as the first ones: add to them, or "
                 "choose an empty folder."
             )
+
+    def fits(self) -> bool:
+        """Return whether this onion has more tasks than the saved one, and is the same otherwise."""
+        return bool(self.tasks()) and not self._wrong()
+
+    def _wrong(self) -> list[str]:
+        """Return, in words, what is neither as it was saved nor such as may be added."""
+        other = differences(self.there, self._without_new())
+        return [*self._missing()] or [words for told in other.values() for words in told]
 
     def _missing(self) -> Iterator[str]:
         """Yield, in words, what an item had and has no more."""
@@ -83,7 +91,7 @@ class Extension:
 
     def _joined(self, name: str) -> bool:
         """Return whether an item is new and may be, or is held by one that is."""
-        if name in self.there:
+        if name in self.there or name not in self.here:
             return False
         holder = self.here[name]["in"]
         return self.items[name].may_join or (holder is not None and self._joined(holder))

@@ -74,16 +74,16 @@ def put_back(
     _refuse_strange(saved, folder, RUN_VALUES)
     there = saved.run["onion"]
     other = differences(there, onion)
+    extension = Extension(there, onion, {} if state.runner is None else {i.name: i for i in state.runner.walk()})
     tasks: list[str] = []
     if other and extends:
-        extension = Extension(there, onion, {} if state.runner is None else {i.name: i for i in state.runner.walk()})
         extension.refuse_other(folder)
         other, tasks = {}, extension.tasks()
         log.info("the run of step %d is extended by %s", saved.step, ", ".join(tasks) or "stages")
     if other and not anyway:
+        more = "extend it by the new tasks (extends=True)" if extension.fits() else "resume it anyway (resume='force')"
         raise CheckpointError(
-            f"{folder} holds another run ({'; '.join(_words(other))}); choose an empty folder, or resume it "
-            "anyway (resume='force')."
+            f"{folder} holds another run ({'; '.join(_words(other))}); choose an empty folder, or {more}."
         )
     for words in _words(other):
         log.warning("resumed from step %d anyway: %s", saved.step, words)

@@ -38,10 +38,10 @@ def _add_build(add: Callable[..., Any]) -> None:
     add("inputs", nargs="+", metavar="INPUT", help=texts)
     tokenizer = "a folder or a known name, as train's --encoder; its files are copied"
     add("--tokenizer", required=True, metavar="NAME|DIR", help=tokenizer)
-    words = "what finds words: jieba|tokenizer (default: %(default)s, which knows no Chinese words)"
-    add("--segmenter", default="tokenizer", metavar="jieba|tokenizer", help=words)
-    entities = "what finds named entities: lac|none (default: %(default)s)"
-    add("--entities", default="none", metavar="lac|none", help=entities)
+    words = "what finds words (default: %(default)s, which knows no Chinese words)"
+    add("--segmenter", default="tokenizer", choices=["jieba", "tokenizer"], help=words)
+    entities = "what finds named entities (default: %(default)s)"
+    add("--entities", default="none", choices=["lac", "none"], help=entities)
     dictionary = "words, phrases and entities of your own: lines of ENTRY<TAB>word, phrase or entity"
     add("--dictionary", type=Path, metavar="FILE", help=dictionary)
     add("--language", metavar="CODE", help="language to note in the manifest, such as zh")

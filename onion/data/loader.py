@@ -54,7 +54,8 @@ class Loader:
     pass, batch and piece alone.
 
     Args:
-        source: A path, sequence, iterable, dataset or function; see `onion.data.source`.
+        source: A path, sequence, iterable, dataset or function, or a `PassSource`, which has other examples in every
+            pass; see `onion.data.source`.
         batch_size: Examples in a batch, from 1. Default 32.
         tokens_per_batch: Instead of ``batch_size``: the most tokens that the examples of a batch have together, padding
             not counted; a batch has as many examples as fit, of similar length. Every pass has the same number of
@@ -65,15 +66,16 @@ class Loader:
         shuffle_buffer: How many examples of a stream are held, of which a random one comes next. Default: none; a
             stream comes in its own order.
         weights: One number for each example: a pass draws as many examples as there are, with replacement, each as
-            often as its weight says (`onion.data.balanced` makes weights of labels). Needs a source with a length.
+            often as its weight says (`onion.data.balanced` makes weights of labels). Needs a source with a length. With
+            `tokens_per_batch` such numbers vary less from pass to pass than those of independent draws.
         seed: Of the random orders, any integer from 0. Default 0.
         lengths: Put examples of similar length into one batch: a function ``example -> int``, which reads every example
             once before the first pass (with `tokens_per_batch` at once), or one length an example, such as a mapped
             array. Needs a source with a length. Default: the source's attribute ``lengths`` with `tokens_per_batch`,
             else none.
         collate: A function from a list of examples to a batch. Default `onion.data.collate`.
-        drop_last: Leave out a last batch that is not full; by tokens all are equally full, and none is left out.
-            Default: keep it.
+        drop_last: Leave out a last batch that is not full; with `tokens_per_batch` nothing is left out. Default: keep
+            it.
         prefetch: Batches made ahead in a background thread; 0 means no thread, and a lone batch needs none. Default 2.
         timeout: Seconds to wait for a batch at most; then it is a DataError. The first batch of a stream that is
             resumed takes the time of all those before it. Needs the thread. Default: as long as it takes.

@@ -30,8 +30,9 @@ class DataProvider(RunnerItem):
 
     Args:
         source: a file (.tsv, .csv, .jsonl), a sequence, an iterable, a function that returns one, or a
-            ``paddle.io.Dataset``; or a ``paddle.io.DataLoader``, which makes its own batches (see
-            ``onion.data.paddle_loader``), so only ``seed``, ``prefetch`` and ``timeout`` may be given with it.
+            ``paddle.io.Dataset``; an ``onion.data.PassSource``, which has other examples in every pass; or a
+            ``paddle.io.DataLoader``, which makes its own batches (see ``onion.data.paddle_loader``), so only ``seed``,
+            ``prefetch`` and ``timeout`` may be given with it.
         batch_size: examples per batch. Default 32.
         tokens_per_batch: instead, the most tokens that the examples of a batch have together, padding not counted; it
             takes as many examples of similar length as fit, and all passes have as many batches. Needs ``lengths`` in
@@ -46,7 +47,7 @@ class DataProvider(RunnerItem):
             examples of similar length, which need little padding. Default: the source's attribute ``lengths`` with
             ``tokens_per_batch``, else no buckets.
         collate: makes a batch of a list of examples. Default: stack arrays and numbers field by field.
-        drop_last: whether to drop a last batch that is not full; by tokens there is none. Default False.
+        drop_last: whether to drop a last batch that is not full; with ``tokens_per_batch`` none is. Default False.
         prefetch: batches prepared in a background thread, which ends with the pass (but see ``wake``). Without it, for
             0 or a single batch, there is no thread. Default 2.
         timeout: seconds to wait for a batch before a DataError, which needs the thread. The first batch of a resumed

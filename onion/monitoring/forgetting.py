@@ -59,7 +59,9 @@ class ForgettingMatrix:
     @property
     def _good(self) -> np.ndarray:
         """The figures, float64 [stages, tasks], of which more is better."""
-        return self.figures * np.array([-1.0 if task in self.less_is_better else 1.0 for task in self.tasks])
+        signs = np.array([-1.0 if task in self.less_is_better else 1.0 for task in self.tasks])
+        good: np.ndarray = self.figures * signs
+        return good
 
     def _best_before(self, column: int) -> float:
         earlier = self._good[self.entered[column] : -1, column]

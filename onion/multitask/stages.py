@@ -85,6 +85,7 @@ class Stages(Strategy):
             raise CompositionError(f"Stages: seed must be an integer >= 0, got {seed!r}.")
         self.seed = seed
         self.table = tuple({name: int(count) for name, count in row.items() if count} for row in table)
+        self.stages = self.table
         self._ends = [*accumulate(sum(row.values()) for row in self.table)]
         self._order: tuple[int, list[str]] = (-1, [])
 
@@ -92,11 +93,6 @@ class Stages(Strategy):
     def total(self) -> int:
         """Batches of all tasks in all stages."""
         return self._ends[-1]
-
-    @property
-    def stages(self) -> Sequence[Mapping[str, int]]:
-        """The batches of each task in each pass."""
-        return self.table
 
     def check(self, tasks: Mapping[str, TaskInfo]) -> None:
         """Require batches for every task, and for no other."""

@@ -48,13 +48,9 @@ class TaskInfo:
 class Strategy(ABC):
     """The choice of the task of the next batch. Only ``weights`` has to be overridden."""
 
-    @property
-    def stages(self) -> Sequence[Mapping[str, int]] | None:
-        """The exact batches of each task in each pass, of which ``weights`` gives no task more; the run ends with them.
-
-        None (default): a pass is one over the reference task, by PALM's rule.
-        """
-        return None
+    stages: Sequence[Mapping[str, int]] | None = None
+    """The exact batches of each task in each pass, which ``weights`` keeps to, and after which the run ends. None: a
+    pass is one over the reference task, by PALM's rule."""
 
     def check(self, tasks: Mapping[str, TaskInfo]) -> None:  # noqa: B027  doing nothing is the default
         """Raise CompositionError if this strategy cannot work with these tasks, and change nothing."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onion import HookIterator, RunnerItem, State
+from onion import HookIterator, State
+from onion.engine.periodic import Interval, Periodic
 from onion.models.tokenizer import Tokenizer
 from onion.paths import anchored
 from onion.tasks.networks.multi_head import MultiHead
 from onion.tasks.pretraining.model import save_encoder
 
 
-class EncoderWriter(RunnerItem):
-    """Write the encoder after every stage and at the end of the run, also of one that a signal ends.
+class EncoderWriter(Periodic):
+    """Write the encoder every so often and at the end of the run, also of one that a signal ends.
 
     ``onion train --encoder DIR`` takes the folder, and so does every system that reads the layout.
 
@@ -21,6 +22,7 @@ class EncoderWriter(RunnerItem):
         folder: for config, weights and tokenizer; it is made.
         tokenizer: of the corpus.
         layout: of the weights; see ``onion.tasks.pretraining.model.save_encoder``. Default ``"huggingface"``.
+        every: steps between two times, a ``timedelta``, or ``"pass"``: after each stage. Default ``"pass"``.
 
     Raises:
         WeightsError: they cannot be written.
@@ -30,27 +32,30 @@ class EncoderWriter(RunnerItem):
     transient = ("_written",)
 
     def __init__(
-        self, network: MultiHead, folder: str | Path, tokenizer: Tokenizer, layout: str = "huggingface"
+        self,
+        network: MultiHead,
+        folder: str | Path,
+        tokenizer: Tokenizer,
+        layout: str = "huggingface",
+        every: Interval = "pass",
     ) -> None:
+        super().__init__(every)
         self._network, self._tokenizer = network, tokenizer
         self.folder, self.layout = anchored(folder), layout
         self.reset()
 
     def reset(self) -> None:
         """Begin with nothing written."""
+        super().reset()
         self._written: int | None = None
 
     def initialize(self, state: State) -> HookIterator:
         """Write it at the end, unless it has been written since the last step."""
         yield
-        self._write(state.step)
+        self.act(state)
 
-    def on_pass(self, state: State) -> HookIterator:
-        """Write it after the pass, which is a stage."""
-        yield
-        self._write(state.step)
-
-    def _write(self, step: int) -> None:
-        if step != self._written:
+    def act(self, state: State) -> None:
+        """Write it, unless it has been written since the last step."""
+        if state.step != self._written:
             save_encoder(self._network, self.folder, self._tokenizer, self.layout)
-            self._written = step
+            self._written = state.step

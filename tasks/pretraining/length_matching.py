@@ -16,9 +16,9 @@ TOLERANCE = 8
 
 def limits(lengths: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
     """Return the least and the greatest length that are similar to each length."""
-    lengths = lengths.astype(np.int64)
-    apart = np.maximum(lengths // TOLERANCE, 1)
-    return lengths - apart, lengths + apart
+    sizes = lengths.astype(np.int64)
+    apart = np.maximum(sizes // TOLERANCE, 1)
+    return sizes - apart, sizes + apart
 
 
 @attrs.frozen(eq=False)
@@ -40,11 +40,11 @@ class LengthMatching:
     @classmethod
     def of(cls, lengths: NDArray[np.integer], groups: NDArray[np.integer]) -> LengthMatching:
         """Sort the texts by length."""
-        lengths, groups = lengths.astype(np.int64), groups.astype(np.int64)
-        base = 2 * int(lengths.max(initial=0)) + 2  # more than any length that is asked for
-        in_groups = np.lexsort((lengths, groups))
-        keys = (groups * base + lengths)[in_groups]
-        return cls(lengths, groups, np.argsort(lengths, kind="stable"), in_groups, keys, base)
+        sizes, owners = lengths.astype(np.int64), groups.astype(np.int64)
+        base = 2 * int(sizes.max(initial=0)) + 2  # more than any length that is asked for
+        in_groups = np.lexsort((sizes, owners))
+        keys = (owners * base + sizes)[in_groups]
+        return cls(sizes, owners, np.argsort(sizes, kind="stable"), in_groups, keys, base)
 
     def counts(self) -> tuple[Numbers, Numbers]:
         """Return for each text how many similar ones there are in its group, itself included, and in all others."""

@@ -51,7 +51,7 @@ def spellings(tokenizer: Tokenizer, texts: Sequence[str]) -> list[tuple[list[int
     A tokenizer that spells a text otherwise behind white space gives it two spellings. A text with a character that the
     vocabulary does not have gets none.
     """
-    found = {}
+    found: dict[tuple[int, ...], int] = {}
     for number, text in enumerate(texts):
         for each in tokenizer([text, f" {text}"]):
             ids = tuple(each.ids[1:-1].tolist())

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
-import paddle
 from paddle import nn
 
-from onion.checkpointing import rng
+from onion.checkpointing.rng import seeded
 from onion.errors import DataError, WeightsError
-from onion.messages import listed
 from onion.models import hub
 from onion.models.auto import encoder_class, new_encoder
 from onion.models.encoder import Encoder
@@ -24,6 +20,7 @@ from onion.models.pretraining_heads import EncoderForPretraining, WordPrediction
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import Weights, read_weights
 from onion.tasks.data.features.hashing import digest_of_tokenizer
+from onion.tasks.data.texts import check_max_length
 from onion.tasks.networks.multi_head import MultiHead
 from onion.tasks.pretraining.networks import PretrainingNetwork
 from onion.tasks.pretraining.task import PretrainingTask
@@ -65,17 +62,6 @@ def pretrained_network(
     return network
 
 
-@contextmanager
-def seeded(seed: int, name: str) -> Iterator[None]:
-    """Draw from generators seeded by a seed and a name, and go on with those from before."""
-    kept = rng.capture()
-    paddle.seed(zlib.crc32(f"{seed} {name}".encode()))
-    try:
-        yield
-    finally:
-        rng.restore(kept)
-
-
 def _with_heads(encoder: nn.Layer, tasks: Mapping[str, PretrainingTask], seed: int) -> MultiHead:
     if not isinstance(encoder, Encoder):
         raise DataError(
@@ -102,7 +88,8 @@ def _fill_heads(network: MultiHead, weights: Weights) -> None:
 def _for_pretraining(network: MultiHead) -> EncoderForPretraining:
     """Return encoder and heads as other systems know them; the parameters are shared."""
     pair = network.networks[NEXT_SENTENCE].classifier if NEXT_SENTENCE in network.tasks else None
-    known = EncoderForPretraining(network.encoder, next_sentence=pair is not None)
+    with seeded(0, "replaced"):  # heads are drawn only to be replaced: the generators of a run must not notice
+        known = EncoderForPretraining(network.encoder, next_sentence=pair is not None)
     words = [each.words for each in network.networks.values() if each.words is not None]
     if words:
         known.cls.predictions = words[0]
@@ -153,6 +140,16 @@ def check_vocabulary(config: PretrainedConfig, tokenizer: Tokenizer, where: str 
         )
 
 
+def check_lengths(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
+    """Refuse tasks with longer examples than an encoder has positions for.
+
+    Raises:
+        DataError: the message names the task.
+    """
+    for name, task in tasks.items():
+        check_max_length(task.max_length, config.max_length, f"{name}.max_length")
+
+
 def check_task_ids(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
     """Refuse tasks for whose ids an encoder with task embeddings has none.
 
@@ -163,6 +160,6 @@ def check_task_ids(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask
     beyond = [name for name, task in tasks.items() if known and task.task_id >= known]
     if beyond:
         raise DataError(
-            f"the encoder has {known} task embeddings, too few for {listed(beyond)}; raise task_type_vocab_size in its "
-            "config"
+            f"the encoder has {known} task embeddings, too few for {', '.join(beyond)}; raise task_type_vocab_size in "
+            "its config"
         )

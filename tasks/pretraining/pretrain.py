@@ -34,7 +34,9 @@ from onion.distributed.process_group import first_rank_first
 from onion.engine.periodic import Interval
 from onion.errors import DataError
 from onion.host import launch
+from onion.messages import shown
 from onion.models.families import read_config
+from onion.monitoring.forgetting import forgetting
 from onion.multitask.task_data import TaskData
 from onion.paths import anchored
 from onion.tasks.collector import Decoder
@@ -43,6 +45,7 @@ from onion.tasks.finetune.fine_tune import Trained, returning
 from onion.tasks.finetune.loggers import trackers
 from onion.tasks.finetune.optimization import adamw
 from onion.tasks.finetune.recipes import LOG, in_processes
+from onion.tasks.finetune.run_files import write_text
 from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.networks.multi_head import MultiHead
 from onion.tasks.pretraining.corpus.corpus import Corpus
@@ -51,12 +54,21 @@ from onion.tasks.pretraining.encoder_writer import EncoderWriter
 from onion.tasks.pretraining.examples import PassExamples, collate
 from onion.tasks.pretraining.masking.masking import MaskedExamples, Masking
 from onion.tasks.pretraining.metric import PretrainingMetric
-from onion.tasks.pretraining.model import check_task_ids, check_vocabulary, digest_of, new_network, pretrained_network
+from onion.tasks.pretraining.model import (
+    check_lengths,
+    check_task_ids,
+    check_vocabulary,
+    digest_of,
+    new_network,
+    pretrained_network,
+)
 from onion.tasks.pretraining.registry import get_pretraining_task
 from onion.tasks.pretraining.run_folder import PretrainingFolder
-from onion.tasks.pretraining.settings import ENDLESS, PretrainingSettings
+from onion.tasks.pretraining.settings import ENDLESS, MASKING, PretrainingSettings
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.throughput import Throughput
+
+FORGETTING = "forgetting.svg"
 
 COUNTED = 2000
 """Examples of a task that its baselines are counted on."""
@@ -131,6 +143,12 @@ class PretrainingJob:
         sums |= {} if held_out is None else {"held_out_sha256": held_out.fingerprint}
         return cls(settings, corpus, parts, network, sums)
 
+    @property
+    def tests_stages(self) -> bool:
+        """Whether there are several stages, and every task is tested after each."""
+        settings = self.settings
+        return settings.held_out is not None and settings.test_every == "pass" and len(settings.strategy().table) > 1
+
     def baseline(self) -> dict[str, float]:
         """Return figures that learning nothing would reach on the held-out corpus, by task."""
         return {
@@ -163,7 +181,9 @@ class PretrainingJob:
             Saver(output, settings.save_every or "pass", keep_last=settings.keep_last, resume=resume, extends=extend),
             *trackers(settings, output),
             Logger(output / LOG, every=settings.log_every),
-            EncoderWriter(network, output / "encoder", self.corpus.tokenizer, settings.layout),
+            EncoderWriter(
+                network, output / "encoder", self.corpus.tokenizer, settings.layout, every=settings.save_every or "pass"
+            ),
             *(self._tester(name, average) for name, part in self.parts.items() if part.tested is not None),
             TaskSampler({name: self._data(name) for name in self.parts}, strategy, seed=settings.seed),
             *([average] if average else []),
@@ -214,12 +234,19 @@ def tasks_of(settings: PretrainingSettings) -> dict[str, PretrainingTask]:
     Raises:
         DataError: there is no such task, or it has no such setting.
     """
-    return {name: get_pretraining_task(name, _options(settings, name)) for name in settings.tasks}
+    return {
+        name: get_pretraining_task(name, {"max_length": settings.max_length, **_options(settings, name)})
+        for name in settings.tasks
+    }
 
 
 def masking_of(settings: PretrainingSettings) -> Masking:
     """Return what is masked; raise a DataError for settings that do not exist or are out of range."""
-    return Masking(**_options(settings, "masking"))
+    options = _options(settings, MASKING)
+    known = attrs.fields_dict(Masking)
+    if unknown := [name for name in options if name not in known]:
+        raise DataError(f"unknown setting {shown(unknown[0])}; the masks have {', '.join(known)}")
+    return Masking(**options)
 
 
 def _options(settings: PretrainingSettings, name: str) -> dict[str, Any]:
@@ -234,10 +261,12 @@ def _network(
     if settings.config is not None:
         config = read_config(Path(settings.config))
         check_vocabulary(config, corpus.tokenizer, settings.config)
+        check_lengths(config, tasks)
         check_task_ids(config, tasks)
         return new_network(config, tasks, settings.seed), {"config_sha256": digest_of_file(settings.config)}
     assert settings.encoder is not None
     network = pretrained_network(settings.encoder, corpus.tokenizer, tasks, settings.seed)
+    check_lengths(network.encoder.config, tasks)
     check_task_ids(network.encoder.config, tasks)
     return network, {"encoder_sha256": digest_of(network)}
 
@@ -258,7 +287,7 @@ def pretrain(output: str | Path, *, extend: bool = False, force_resume: bool = F
         runner = pretrain("run", corpus="wiki", held_out="wiki-valid", config="small.json", max_steps=10_000)
         runner.insert_before(ParameterUpdater, MyItem()).run(passes=1)
 
-    A pass is a stage of the schedule; ``settings.strategy().stages`` tells how many there are. During the run and
+    A pass is a stage of the schedule; ``settings.strategy().table`` tells how many there are. During the run and
     afterwards ``onion train`` takes ``run/encoder`` as its encoder.
 
     Args:
@@ -316,10 +345,12 @@ def train(
     if launch.rank() == 0:
         folder.look()
         print(runner, flush=True)
-    state = runner.run(passes=len(settings.strategy().stages))
+    state = runner.run(passes=len(settings.strategy().table))
     signal = runner[Signals].received
     if launch.rank() > 0:
         return Trained({"step": state.step}, signal)
+    if signal is None and job.tests_stages:
+        _tell_forgetting(job, output)
     report = {
         "step": state.step,
         **dict(sorted(best_checkpoint(runner[Saver].folder).run["metrics"].items())),
@@ -329,3 +360,12 @@ def train(
         "encoder": str(folder.output / "encoder"),
     }
     return Trained(report, signal)
+
+
+def _tell_forgetting(job: PretrainingJob, output: Path) -> None:
+    """Print how good each task is after each stage, and draw it."""
+    monitors = {name: part.task.monitor for name, part in job.parts.items()}
+    losses = [name for name, monitor in monitors.items() if monitor in PretrainingMetric.less_is_better]
+    matrix = forgetting(output / LOG, {name: f"{name}.{monitor}" for name, monitor in monitors.items()}, losses)
+    print(matrix.table(), flush=True)
+    write_text(output / FORGETTING, matrix.svg())

@@ -12,7 +12,7 @@ from onion.messages import shown
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.tasks.capitalisation import Capitalisation
 from onion.tasks.pretraining.tasks.discourse_relation import DiscourseRelation
-from onion.tasks.pretraining.tasks.ir_relevance import IrRelevance
+from onion.tasks.pretraining.tasks.ir_relevance import IRRelevance
 from onion.tasks.pretraining.tasks.knowledge_masking import KnowledgeMasking
 from onion.tasks.pretraining.tasks.next_sentence import NextSentence
 from onion.tasks.pretraining.tasks.sentence_distance import SentenceDistance
@@ -29,7 +29,7 @@ PRETRAINING_TASKS: dict[str, type[PretrainingTask]] = {
         SentenceReordering,
         SentenceDistance,
         DiscourseRelation,
-        IrRelevance,
+        IRRelevance,
         NextSentence,
         SentenceOrder,
     )
@@ -41,15 +41,17 @@ def get_pretraining_task(name: str, settings: Mapping[str, Any]) -> PretrainingT
     """Return the pretraining task with this name and these settings.
 
     Raises:
-        DataError: there is no such task, it has no such setting, or a setting is invalid; the message lists what there
-            is.
+        DataError: there is no such task, it has no such setting, or one is missing or invalid; the message lists what
+            there is.
     """
     if name not in PRETRAINING_TASKS:
         raise DataError(f"unknown pretraining task {shown(name)}; the tasks are {', '.join(PRETRAINING_TASKS)}")
     kind = PRETRAINING_TASKS[name]
-    known = [field.name for field in attrs.fields(kind) if field.init]
-    for unknown in (each for each in settings if each not in known):
-        raise DataError(f"unknown setting {shown(unknown)}; the pretraining task {name} has {', '.join(known)}")
+    fields = {field.name: field.default for field in attrs.fields(kind) if field.init}
+    for unknown in (each for each in settings if each not in fields):
+        raise DataError(f"unknown setting {shown(unknown)}; the pretraining task {name} has {', '.join(fields)}")
+    for missing in (each for each, default in fields.items() if default is attrs.NOTHING and each not in settings):
+        raise DataError(f"the pretraining task {name} needs the setting {missing}")
     try:
         return kind(**settings)
     except DataError as error:

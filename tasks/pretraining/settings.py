@@ -35,6 +35,9 @@ ENDLESS = ("constant", "noam")
 """Schedules that do not hang on how long the training is."""
 
 LAYOUTS = ("huggingface", "paddlenlp", "onion")
+MASKING = "masking"
+"""What the settings of the masks begin with, where those of a task begin with its name."""
+
 KEPT = 5
 """By default a task of a continual schedule has a fifth of its batches in each later stage, as in ERNIE 2.0's study."""
 
@@ -65,6 +68,7 @@ class PretrainingSettings(LoopSettings):
         metavar="TASK,...",
         convert=as_names,
     )
+    max_length: int = setting("data", "most tokens of an example, with special ones", NATURAL, 128)
     config: str | None = setting(
         "model", "config.json of an encoder that begins with random weights", TEXT, None, metavar="FILE"
     )
@@ -149,8 +153,21 @@ class PretrainingSettings(LoopSettings):
                 f"rates_by_task: the schedule {self.schedule} ends with the training, and tasks do not end together; "
                 f"use one of {', '.join(ENDLESS)}"
             )
+        self._check_names()
+
+    def _check_names(self) -> None:
+        """Refuse tasks that are named twice or have no batch, and settings of tasks that are not here."""
         if twice := [name for name in self.tasks if self.tasks.count(name) > 1]:
             raise DataError(f"tasks: {twice[0]} is named twice; name it once")
+        rows = [self._shared()] if self.stages is None else self.stages
+        for name in self.tasks:
+            if not any(row.get(name) for row in rows):
+                given = "max_steps" if self.stages is None else "stages"
+                raise DataError(f"{given} has no batch for {name}; give it some, or leave the task out")
+        for name in self.options:
+            owner = name.partition(".")[0]
+            if owner not in (*self.tasks, MASKING):
+                raise DataError(f"{name}: no task of this pretraining is called {owner}")
 
     def rates(self, total: int) -> Any:
         """Return the learning rate schedule of a training of so many updates."""

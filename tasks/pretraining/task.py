@@ -49,6 +49,11 @@ class PretrainingTask(ABC):
             raise DataError(f"{self.name}: without masks there is nothing to predict; leave masks=false out")
 
     @property
+    def monitor(self) -> str:
+        """The figure that tells how well the task is learned: accuracy of the classes, or perplexity of the words."""
+        return "accuracy" if self.classes else "perplexity"
+
+    @property
     def classes(self) -> Sequence[str]:
         """The names of the classes, in the order of the labels. Default: none."""
         return ()

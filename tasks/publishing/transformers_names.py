@@ -76,7 +76,7 @@ def pooler_copy(task: str, family: str) -> str | None:
 
 def class_of(task: str, family: str) -> str | None:
     """Return the name of transformers' class for a task over an encoder; None: it has none."""
-    if task not in KINDS:
+    if task not in KINDS or family not in CLASSES:
         return None
     simple = SIMPLE if (task, family) == ("question-answering", "xlnet") else ""
     return f"{CLASSES[family]}{KINDS[task].model}{simple}"

@@ -21,8 +21,8 @@ from random import Random
 import attrs
 
 from onion.errors import DataError
-from onion.models.words.names import CHINESE
-from onion.models.words.splitting import UNKNOWN, joined, splitter, tagged
+from onion.models.words.names import CHINESE, UNKNOWN
+from onion.models.words.splitting import joined, splitter, tagged
 
 CHANCE = 0.1
 """The probability of each word to be replaced."""

@@ -9,14 +9,13 @@ from typing import Any
 import attrs
 from paddle import nn
 
-from onion import GradientMachine, ParameterUpdater, Runner, RunnerItem
+from onion import GradientMachine, Runner, RunnerItem
 from onion.errors import DataError
 from onion.models.auto import new_encoder
 from onion.models.tokenizer import Tokenizer
 from onion.models.words.config import WordsConfig
 from onion.models.words.tokenizer import word_tokenizer
 from onion.paths import anchored
-from onion.tasks.classification import Classification
 from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.prepared import named, prepared
@@ -30,7 +29,7 @@ from onion.tasks.students import tiny
 from onion.tasks.students.comparison import compared
 from onion.tasks.students.kept_logits import KeptLogits
 from onion.tasks.students.known_labels import KnownLabels, OfKnownLabels
-from onion.tasks.students.lessons import Lessons
+from onion.tasks.students.lessons import LabelledTask, Lessons
 from onion.tasks.students.settings import TINY, DistillSettings
 from onion.tasks.students.teacher_logits import TeacherLogits
 from onion.tasks.students.vocabulary import frequent_words
@@ -118,22 +117,21 @@ class StudentJob(Job):
         Raises:
             OnionError: a file, the teacher or a setting is invalid, or a library is missing.
         """
-        teacher = loaded(settings.teacher)
-        task = teacher.task
-        assert isinstance(task, Classification | Matching)
-        settings = attrs.evolve(settings, task=task.name)
+        teacher, task = loaded(settings.teacher)
+        settings = attrs.evolve(settings, task=task.name, encoder=settings.student)
         files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed, task.together)
         assert files.dev is not None
         more = settings.unlabelled
         unlabelled = None if more is None else prepared(more, settings.columns, labelled=False)
         with named(files.train, settings.train):
-            made = files.train, unlabelled, settings.copies, settings.words, settings.seed
-            lessons = Lessons.of(task, *made)
+            lessons = Lessons.of(
+                task, files.train, unlabelled, copies=settings.copies, words=settings.words, seed=settings.seed
+            )
         tokenizer = tokenizer_of(settings, teacher, lessons)
         train_set = cached_features(task, lessons.path, tokenizer)
         dev_set = cached_features(task, files.dev, tokenizer)
         seed_everything(settings.seed)
-        network = task.network(encoder_of(settings, teacher, tokenizer))
+        network = task.network(encoder_of(settings, teacher, tokenizer, bool(task.pairs)))
         return cls(
             settings=settings,
             files=DataFiles(lessons.path, files.dev),
@@ -153,7 +151,8 @@ class StudentJob(Job):
             return runner
         machine, teaching = self._taught(output)
         rings = KnownLabels(self.lessons.labelled), *teaching
-        return runner.insert_before(ParameterUpdater, *rings).replace(GradientMachine, machine)
+        # Just outside the gradient machine: further out, Accumulate takes batches that they would not see.
+        return runner.insert_before(GradientMachine, *rings).replace(GradientMachine, machine)
 
     def _taught(self, output: Path) -> tuple[GradientMachine, list[RunnerItem]]:
         """Return the gradient machine with the teacher in its loss, and the rings that bring what it says."""
@@ -161,13 +160,14 @@ class StudentJob(Job):
         if settings.student == TINY:
             return tiny.machine(self.network, teacher.network, settings), tiny.teaching(teacher.network)
         folder = output / LOGITS_FOLDER if settings.logits is None else anchored(settings.logits)
-        logits = KeptLogits(folder, teacher, self.lessons.path, len(self.train_set))
+        logits = KeptLogits(folder, teacher, self.lessons.path, (len(self.train_set), len(self.lessons.task.labels)))
+        logits.check()  # before the folder of the run is made
         loss = SoftTargetsLoss(OfKnownLabels(self.network), settings.teacher_weight, settings.temperature)
         return GradientMachine(self.network, loss), [TeacherLogits(logits)]
 
 
-def loaded(name_or_folder: str) -> Predictor:
-    """Load a teacher.
+def loaded(name_or_folder: str) -> tuple[Predictor, LabelledTask]:
+    """Load a teacher, and return its task too.
 
     Raises:
         CheckpointError: the folder has no run, or no complete checkpoint.
@@ -178,13 +178,13 @@ def loaded(name_or_folder: str) -> Predictor:
         raise DataError(f"--teacher: {folder} holds several tasks; a teacher has one")
     teacher = Predictor.load(folder)
     task = teacher.task
-    if not isinstance(task, Classification | Matching):
+    if not isinstance(task, LabelledTask):
         raise DataError(f"--teacher: {folder} is of the task {task.name}; students learn classification and matching")
     if isinstance(task, Matching) and task.learning == PAIRWISE:
         raise DataError(
             f"--teacher: {folder} learned from pairs of a better and a worse text; students need judged rows"
         )
-    return teacher
+    return teacher, task
 
 
 def tokenizer_of(settings: DistillSettings, teacher: Predictor, lessons: Lessons) -> Tokenizer:
@@ -195,9 +195,8 @@ def tokenizer_of(settings: DistillSettings, teacher: Predictor, lessons: Lessons
     return word_tokenizer(words, lessons.splitting)
 
 
-def encoder_of(settings: DistillSettings, teacher: Predictor, tokenizer: Tokenizer) -> nn.Layer:
+def encoder_of(settings: DistillSettings, teacher: Predictor, tokenizer: Tokenizer, pairs: bool) -> nn.Layer:
     """Return the student's encoder with new weights, or with those of the teacher's layers."""
     if settings.student == TINY:
         return tiny.tiny_encoder(teacher.network.encoder, settings.layers)
-    pairs = bool(teacher.task.pairs)  # type: ignore[attr-defined]
     return new_encoder(WordsConfig(model_type=settings.student, vocab_size=tokenizer.vocab_size, pairs=pairs))

@@ -42,24 +42,23 @@ class KeptLogits:
         folder: made if it is missing.
         teacher: computes them.
         path: the file, read by the teacher's task, each row of which is one example.
-        examples: rows of the file.
+        shape: rows of the file, and classes.
         digest: of the teacher and the file.
     """
 
     folder: Path
     teacher: Predictor
     path: Path
-    examples: int
+    shape: Shape
     digest: str = attrs.field(init=False)
 
     @digest.default
     def _digest(self) -> str:
         return digest_of_teacher(self.teacher, self.path)
 
-    @property
-    def shape(self) -> Shape:
-        """Examples and classes."""
-        return self.examples, len(self.teacher.task.labels)  # type: ignore[attr-defined]  # as lessons.py says
+    def check(self) -> None:
+        """Raise a CheckpointError if the folder holds other logits, or damaged ones; nothing is written."""
+        done_in(self.folder, self.digest, self.shape)
 
     def complete(self, quiet: bool = False) -> np.ndarray:
         """Return the logits, float32 [examples, classes], mapped; compute those that are missing.
@@ -73,7 +72,7 @@ class KeptLogits:
         """
         with self._held():
             done = done_in(self.folder, self.digest, self.shape)
-            if done < self.examples:
+            if done < self.shape[0]:
                 self._compute(done, quiet)
             return mapped(self.folder)
 
@@ -90,7 +89,7 @@ class KeptLogits:
     def _compute(self, done: int, quiet: bool) -> None:
         kept = mapped(self.folder, "r+") if done else _made(self.folder, self.shape)
         rows = islice(self.teacher.task.rows(self.path, labelled=False), done, None)
-        with tqdm(total=self.examples, initial=done, desc="teacher", unit=" rows", disable=quiet or None) as bar:
+        with tqdm(total=self.shape[0], initial=done, desc="teacher", unit=" rows", disable=quiet or None) as bar:
             while some := list(islice(rows, CHUNK)):
                 kept[done : done + len(some)] = logits_of(self.teacher, some)
                 done += len(some)

@@ -12,13 +12,17 @@ from pathlib import Path
 import attrs
 
 from onion.models.words.splitting import splitting_of
+from onion.tasks.classification import Classification
 from onion.tasks.data.features.hashing import digest_of_file
 from onion.tasks.data.prepared import digest, json_line, written
 from onion.tasks.data.rows import Row
-from onion.tasks.data.texts import PAIR, TEXT, TextTask
-from onion.tasks.matching import QUESTION
+from onion.tasks.data.texts import PAIR, TEXT
+from onion.tasks.matching import QUESTION, Matching
 from onion.tasks.students.augmentation import Augmentation
 from onion.tasks.students.settings import AUTO
+
+LabelledTask = Classification | Matching
+"""The tasks that students learn."""
 
 VERSION = 1
 """Of the file; to be raised where the same settings give other rows."""
@@ -39,14 +43,16 @@ class Lessons:
         path: the file with all rows and copies.
     """
 
-    task: TextTask
+    task: LabelledTask
     rows: Sequence[Row]
     labelled: int
     splitting: str
     path: Path
 
     @classmethod
-    def of(cls, task: TextTask, train: Path, unlabelled: Path | None, copies: int, words: str, seed: int) -> Lessons:
+    def of(
+        cls, task: LabelledTask, train: Path, unlabelled: Path | None, copies: int, words: str, seed: int
+    ) -> Lessons:
         """Read the files, and write that of all rows and copies unless it is there.
 
         Args:
@@ -90,7 +96,7 @@ def texts_of(row: Row) -> list[str]:
 
 
 def _lines(
-    task: TextTask, rows: Sequence[Row], labelled: int, copies: int, augment: Augmentation | None
+    task: LabelledTask, rows: Sequence[Row], labelled: int, copies: int, augment: Augmentation | None
 ) -> Iterator[bytes]:
     for number, row in enumerate(rows):
         yield _line(task, texts_of(row), row if number < labelled else None)
@@ -100,10 +106,9 @@ def _lines(
                 yield _line(task, augment(texts_of(row), number, copy))
 
 
-def _line(task: TextTask, texts: Sequence[str], labelled: Row | None = None) -> bytes:
+def _line(task: LabelledTask, texts: Sequence[str], labelled: Row | None = None) -> bytes:
     cells = dict(zip((TEXT, PAIR), texts, strict=False))
     if labelled is None:
-        names = task.labels.names  # type: ignore[attr-defined]  # both kinds of task have labels
-        return json_line({**cells, task.target: names[0], QUESTION: NO_QUESTION})
+        return json_line({**cells, task.target: task.labels.names[0], QUESTION: NO_QUESTION})
     question = labelled.label(QUESTION) if QUESTION in labelled.cells else NO_QUESTION
     return json_line({**cells, task.target: labelled.label(task.target), QUESTION: question})

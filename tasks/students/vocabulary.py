@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from onion.errors import DataError
+from onion.models.words.names import SPECIAL_TOKENS
 from onion.models.words.splitting import splitter
-from onion.models.words.words_file import SPECIAL_TOKENS
 from onion.tasks.students.settings import MOST_WORDS
 
 

@@ -28,7 +28,7 @@ from onion.checkpointing.rng import seeded
 from onion.multitask.stages import Stages
 from onion.multitask.strategies import RoundRobin
 from onion.tasks.networks.multi_head import MultiHead
-from onion.testing import toy_examples
+from onion.testing import Failing, PlannedError, toy_examples
 from tests.onions import parts
 from tests.onions.many_tasks import Head
 from tests.onions.parts import Noise, adamw, seed
@@ -109,6 +109,13 @@ def test_an_extended_run_has_the_bits_of_one_that_had_all_tasks(stops, tmp_path)
     assert power == [pytest.approx(0.9**7)], "6 updates of its own, and one factor to begin with"
 
 
+def test_stages_alone_may_be_added_too(tmp_path):
+    runner(tmp_path, WHOLE[:2]).run()
+    longer = [*WHOLE[:2], {"valley": 4}]
+    state = runner(tmp_path, longer, extends=True).run()
+    assert (state.step, state.pass_id, state.stopped) == (19, 3, "all stages are done")
+
+
 def test_what_an_extended_run_saves_is_resumed_as_any_other(tmp_path):
     expected = uncut(tmp_path / "whole")
     folder = tmp_path / "extended"
@@ -174,8 +181,23 @@ def test_only_stages_can_be_extended(tmp_path):
 
 def test_without_being_asked_for_more_tasks_are_another_run(tmp_path):
     runner(tmp_path, WHOLE[:1]).run()
-    with pytest.raises(CheckpointError, match="holds another run"):
+    with pytest.raises(CheckpointError, match=r"holds another run .*, or extend it by the new tasks \(extends=True\)"):
         runner(tmp_path, WHOLE[:2]).run()
+    with pytest.raises(CheckpointError, match=r"holds another run .*, or resume it anyway \(resume='force'\)"):
+        runner(tmp_path, WHOLE[:2], data={"slope": toy_examples(10)}).run()
+
+
+def test_a_run_that_failed_before_it_saved_is_extended_again(tmp_path):
+    expected = uncut(tmp_path / "whole")
+    folder = tmp_path / "extended"
+    runner(folder, WHOLE[:1]).run()
+    with pytest.raises(PlannedError):
+        runner(folder, WHOLE, inside=[Failing("on_batch", "in", 7)], extends=True).run()
+    seed(77)
+    last = runner(folder, WHOLE, extends=True)
+    found = bits(last, last.run(), folder)
+    assert found["gradient_machine"] == expected["gradient_machine"]
+    assert found["rng"] == expected["rng"]
 
 
 @pytest.mark.parametrize("resume", [False, "force"])

@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+from contextlib import suppress
 
 import numpy as np
 import paddle
@@ -48,6 +49,25 @@ def test_every_generator_draws_on_to_the_bit_after_a_way_through_json(drawn_befo
         rng.restore(states)
         assert through_text(rng.capture()) == states
         assert [draw() for _ in range(3)] == expected
+
+
+def test_what_is_seeded_by_name_has_numbers_of_its_own_and_moves_no_others():
+    def drawn(number, name):
+        with rng.seeded(number, name):
+            return draw()
+
+    seed(3)
+    expected = draw()
+    seed(3)
+    first = drawn(1, "mask")
+    assert draw() == expected
+    assert drawn(1, "mask") == first
+    for other in (drawn(2, "mask"), drawn(1, "capital")):
+        assert all(one != two for one, two in zip(first, other, strict=True))
+    seed(3)
+    with suppress(ZeroDivisionError), rng.seeded(1, "mask"):
+        raise ZeroDivisionError
+    assert draw() == expected
 
 
 def test_half_used_pairs_of_normal_numbers_are_kept():

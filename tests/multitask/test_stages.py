@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion import (
+    Accumulate,
     CompositionError,
     DataProvider,
     GradientMachine,
@@ -170,6 +171,17 @@ def test_a_rate_over_passes_is_planned_for_the_batches_of_all_stages():
     assert [updates_in(schedules.Passes(passes), updater, runner) for passes in (1, 2, 5)] == [6, 18, 18]
     runner.run()
     assert updater.optimizer.get_lr() == 0
+
+
+def test_a_group_of_batches_ends_with_its_stage():
+    network, sizes = toy_network(), []
+    tasks = {name: TaskData(DataProvider(toy_examples(8), 4, prefetch=0)) for name in "ab"}
+    made = TaskSampler(tasks, Stages({"a": 7, "b": 5}, keep=2))
+    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
+    note = Observer(on_batch_end=lambda state: sizes.append((state.pass_id, made.log_values()["examples"] // 4)))
+    state = Runner(note, made, updater, Accumulate(3), GradientMachine(network)).run()
+    assert sizes == [(0, 3), (0, 5), (1, 8), (1, 11), (1, 12)]
+    assert (state.step, state.stopped) == (5, "all stages are done")
 
 
 def test_streams_have_stages_too():

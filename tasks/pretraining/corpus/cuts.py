@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.tasks.pretraining.corpus.corpus import Shard
-from onion.tasks.pretraining.corpus.flags import IN_WORD, Flags, begins, starts
+from onion.tasks.pretraining.corpus.flags import IN_WORD, Flags, begins
 
 Places = NDArray[np.int64]
 
@@ -25,24 +25,26 @@ def cuts(shard: Shard, max_tokens: int, inside: int, within: int | None = None, 
         within: the bit of the inside of what a segment does not leave, such as IN_PARAGRAPH. Default: documents only.
         one_by_one: whether each unit is a segment of its own. Default False.
     """
-    units = _with_documents(starts(shard.flags, inside), shard)
+    units = _borders(shard, inside)
     units = _shortened(units, shard.flags, max_tokens)
     if one_by_one or len(units) == 1:
         return units
-    walls = shard.starts if within is None else _with_documents(starts(shard.flags, within), shard)
+    walls = shard.starts if within is None else _borders(shard, within)
     return units[_greedy(_reach(units, walls, max_tokens))]
 
 
-def _with_documents(units: Places, shard: Shard) -> Places:
-    """Return places, with the borders of the documents, ascending."""
-    return np.union1d(units, shard.starts)
+def _borders(shard: Shard, inside: int) -> Places:
+    """Return where units and documents begin, and at last the end."""
+    found = np.append(begins(shard.flags, inside), True)
+    found[shard.starts] = True
+    return np.flatnonzero(found)
 
 
 def _shortened(units: Places, flags: Flags, max_tokens: int) -> Places:
     """Cut the units that are too long."""
     long = np.flatnonzero(np.diff(units) > max_tokens)
     more = [cut for unit in long.tolist() for cut in _inner(flags, int(units[unit]), int(units[unit + 1]), max_tokens)]
-    return np.union1d(units, np.array(more, np.int64)) if more else units
+    return np.insert(units, np.searchsorted(units, more), more)
 
 
 def _inner(flags: Flags, begin: int, end: int, max_tokens: int) -> list[int]:

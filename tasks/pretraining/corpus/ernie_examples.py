@@ -17,7 +17,7 @@ from onion.tasks.pretraining.examples import Example
 
 
 def example_of(sample: ErnieSample) -> Example:
-    """Return the example of a line; its label is 1 if the second sentence follows the first, as in ``next-sentence``."""
+    """Return the example of a line; its label is 1 if the second sentence follows, as in ``next-sentence``."""
     flags = np.where(sample.units == INSIDE, IN_WORD, 0).astype(np.uint8)
     return {"ids": sample.ids, "types": sample.sentences, "flags": flags, "label": sample.label}
 

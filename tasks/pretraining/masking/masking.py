@@ -41,10 +41,8 @@ def _shares(levels: Any) -> Any:
 def _check_levels(masking: Any, field: Any, levels: Any) -> None:
     known = isinstance(levels, Mapping) and levels and all(name in LEVELS for name in levels)
     if not known or not all(is_number(share) and share >= 0 for share in levels.values()) or not sum(levels.values()):
-        names = ", ".join(LEVELS)
-        raise DataError(
-            f"levels: one of {names}, or shares of several such as {{word: 1, entity: 2}}, not {shown(levels)}"
-        )
+        wanted = f"one of {', '.join(LEVELS)}, or shares of several such as {{word: 1, entity: 2}}"
+        raise DataError(f"levels must be {wanted}, got {shown(levels)}")
 
 
 @attrs.frozen(kw_only=True)
@@ -54,9 +52,9 @@ class Masking:
     Attributes:
         share: the probability of a unit to be chosen. Default 0.15.
         levels: kinds of unit -> share of the examples, which need not add up to 1; or the name of one kind. At
-            ``"entity"`` a unit is an entity, outside of entities a phrase, else a word; at ``"phrase"`` a phrase or else
-            a word; at ``"word"`` a word with all its pieces; at ``"character"`` a token, ``##`` pieces too. Default
-            ``"word"``.
+            ``"entity"`` a unit is an entity, outside of entities a phrase, else a word; at ``"phrase"`` a phrase or
+            else a word; at ``"word"`` a word with all its pieces; at ``"character"`` a token, ``##`` pieces too.
+            Default ``"word"``.
         masked: the share of the tokens of chosen units that become ``[MASK]``. Default 0.8.
         swapped: the share that become a random word, drawn for each token. Default 0.1; the others stay.
     """

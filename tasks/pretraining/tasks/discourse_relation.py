@@ -1,10 +1,9 @@
 """``discourse-relation``: with which word does a sentence go on from the one before.
 
-Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412, section 4.2.3) predicts "the semantic or rhetorical relation
-between two sentences" with data made as by Sileo et al. 2019 (Discovery, arXiv 1903.11850): adjacent sentences of which
-the second begins with a marker, which is taken away. ERNIE's markers, code and data were never published. Ours are: the
-lists, that a comma behind the marker is taken away too, that the sentences may be of two paragraphs of a document, and
-that there is no class for sentences without a marker.
+Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412), whose data are made as those of Discovery (Sileo et al. 2019,
+arXiv 1903.11850): adjacent sentences of which the second began with a marker, which is taken away. ERNIE's markers,
+code and data were never published. Ours are: the lists, that a comma behind the marker is taken away too, that the
+sentences may be of two paragraphs of a document, and that there is no class for sentences without a marker.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, joined
 from onion.tasks.pretraining.marked_sentences import MarkedSentences
 from onion.tasks.pretraining.task import PretrainingTask
+from onion.tasks.pretraining.tasks.room import room
 from onion.tasks.validators import as_names, one_of
 
 
@@ -70,7 +70,7 @@ class DiscourseRelation(PretrainingTask):
         Raises:
             DataError: there is none.
         """
-        segments = Segments.of(corpus, (self.max_length - 3) // 2, one_by_one=True)
+        segments = Segments.of(corpus, room(self, 3) // 2, one_by_one=True)
         marked = MarkedSentences.of(corpus, self.markers)
         numbers = np.searchsorted(segments.begins, marked.places)
         documents = segments.documents

@@ -1,9 +1,8 @@
 """``ir-relevance``: a proxy for search logs, made of a file of questions.
 
-Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412, section 4.2.3) learns from the logs of Baidu's search engine, of a
-query and a title: 0, which users clicked; 1, which was shown and not clicked; 2, drawn at random. These logs were never
-published. This proxy is ours and is none of them: questions stand for queries, and passages of encyclopaedias for
-titles.
+Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412) learns from the logs of Baidu's search engine, of a query and a
+title: 0, users clicked it; 1, it was shown and not clicked; 2, it was drawn at random. These logs were never published.
+This proxy is ours and has none of them: questions stand for queries, and passages of an encyclopaedia for titles.
 """
 
 from __future__ import annotations
@@ -24,13 +23,14 @@ from onion.tasks.pretraining.examples import Example, joined
 from onion.tasks.pretraining.length_matching import LengthMatching, limits
 from onion.tasks.pretraining.passages import Passages
 from onion.tasks.pretraining.task import PretrainingTask
+from onion.tasks.pretraining.tasks.room import room
 from onion.tasks.validators import TEXT
 
 ANSWER, SAME_ARTICLE, OTHER_ARTICLE = range(3)
 
 
 @attrs.frozen(kw_only=True)
-class IrRelevance(PretrainingTask):
+class IRRelevance(PretrainingTask):
     """Tell how far a passage is from a question: ``[CLS] question [SEP] passage [SEP]``.
 
     A passage is a paragraph or, of a longer one, as many of its sentences in a row as fit. So articles of a single long
@@ -43,7 +43,8 @@ class IrRelevance(PretrainingTask):
     A question may have a quarter of ``max_length``; the beginning of a longer one stands.
 
     Attributes:
-        questions: a file in SQuAD's format (SQuAD, CMRC 2018, DRCD). Of the corpus this task takes the tokenizer only.
+        questions: a file in SQuAD's format (SQuAD, CMRC 2018, DRCD). Of the corpus this task takes the tokenizer
+            only.
         max_length: most tokens of an example, special ones included. Default 128.
     """
 
@@ -64,8 +65,8 @@ class IrRelevance(PretrainingTask):
             DataError: there is none, or the file is invalid.
         """
         longest = self.max_length // 4
-        room = self.max_length - 3 - longest
-        passages = Passages.read(self.questions, corpus.tokenizer, room)
+        most = room(self, 3) - longest
+        passages = Passages.read(self.questions, corpus.tokenizer, most)
         similar = LengthMatching.of(passages.texts.lengths, passages.articles)
         own, elsewhere = similar.counts()
         usable = (passages.answers >= 0) & (own > 1)[passages.answers] & (elsewhere > 0)[passages.answers]
@@ -77,7 +78,7 @@ class IrRelevance(PretrainingTask):
                 "several paragraphs or long ones"
             )
         asked = np.array([min(len(ids), longest) for ids, _ in passages.questions])[chosen]
-        lengths = asked + 3 + np.minimum(limits(passages.texts.lengths[passages.answers[chosen]])[1], room)
+        lengths = asked + 3 + np.minimum(limits(passages.texts.lengths[passages.answers[chosen]])[1], most)
         fingerprint = (
             f"{self.name} {self.max_length} of {passages.texts.fingerprint} for {corpus.fingerprint} by {seed}"
         )

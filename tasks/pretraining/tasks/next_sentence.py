@@ -7,10 +7,12 @@ document is as long as the one in whose place it stands, so that lengths tell no
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import ClassVar
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.tasks.pretraining import baselines
@@ -19,7 +21,8 @@ from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, starts
 from onion.tasks.pretraining.corpus.segments import Segment
 from onion.tasks.pretraining.drawn_examples import DrawnExamples
 from onion.tasks.pretraining.draws import Draws
-from onion.tasks.pretraining.examples import Example, joined
+from onion.tasks.pretraining.examples import SECOND, Example, joined
+from onion.tasks.pretraining.logistic import logistic_accuracy
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.tasks.halves import Halves, Text
 
@@ -61,9 +64,32 @@ class NextSentence(PretrainingTask):
         return DrawnExamples(halves.lengths, fingerprint, seed, sampler)
 
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
-        """Return ``accuracy.commonest``, and what counting shared tokens and shared bigrams of tokens reaches."""
-        commonest = baselines.commonest(train, held_out)
-        return {"accuracy.commonest": commonest, **baselines.overlap(train, held_out)}
+        """Return ``accuracy.commonest``, and what counting reaches.
+
+        That is ``accuracy.shared_tokens`` and ``accuracy.shared_bigrams``, each by one number, and
+        ``accuracy.overlap``, a logistic regression on two.
+        """
+        (known, labels), (unknown, held_out_labels) = _overlaps(train), _overlaps(held_out)
+        return {
+            "accuracy.commonest": baselines.commonest(train, held_out),
+            **baselines.overlap(train, held_out),
+            "accuracy.overlap": logistic_accuracy(known, labels, unknown, held_out_labels),
+        }
+
+
+def _overlaps(examples: Sequence[Example]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return what the texts of each example share, float64 ``[examples, 2]``, and the labels, int64 ``[examples]``."""
+    return np.array([_overlap(each) for each in examples]), np.array([each["label"] for each in examples], np.int64)
+
+
+def _overlap(example: Example) -> tuple[float, float]:
+    """Return the shares of the tokens of both texts, and of the bigrams of the poorer one, that both texts have."""
+    second = example["types"] == SECOND
+    one, other = example["ids"][~second][1:-1].tolist(), example["ids"][second][:-1].tolist()
+    tokens, of_both = {*one} | {*other}, {*one} & {*other}
+    bigrams, others = {*pairwise(one)}, {*pairwise(other)}
+    shared = len(bigrams & others) / max(min(len(bigrams), len(others)), 1)
+    return len(of_both) / max(len(tokens), 1), shared
 
 
 @attrs.frozen(eq=False)

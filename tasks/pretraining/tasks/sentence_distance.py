@@ -1,9 +1,8 @@
 """``sentence-distance``: are two sentences neighbours, of the same document, or of two documents.
 
-Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412, section 4.2.2), where 0 is "adjacent in the same document", 1 "in
-the same document, but not adjacent", and 2 "from two different documents". Code and data were never published. Ours
-are: equal shares of the three, the order (a neighbour comes second), and that second sentences of similar length are
-drawn.
+Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412), whose classes are: 0, adjacent in a document; 1, of the same
+document and not adjacent; 2, of two documents. Code and data were never published. Ours are: equal shares of the
+three, the order (a neighbour follows), and that all second sentences have similar lengths.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, joined
 from onion.tasks.pretraining.length_matching import LengthMatching, limits
 from onion.tasks.pretraining.task import PretrainingTask
+from onion.tasks.pretraining.tasks.room import room
 
 ADJACENT, SAME_DOCUMENT, OTHER_DOCUMENT = range(3)
 
@@ -60,8 +60,8 @@ class SentenceDistance(PretrainingTask):
         Raises:
             DataError: there is none, such as where all sentences are of one document.
         """
-        room = (self.max_length - 3) // 2
-        segments = Segments.of(corpus, room, one_by_one=True)
+        most = room(self, 3) // 2
+        segments = Segments.of(corpus, most, one_by_one=True)
         sampler = _Sampler.of(segments, unit_places(corpus, IN_SENTENCE))
         chosen = sampler.chosen
         if not len(chosen):
@@ -70,7 +70,7 @@ class SentenceDistance(PretrainingTask):
                 "document and one of another document, of similar lengths; this task needs several documents (in raw "
                 "text there is a blank line between two) of four sentences or more"
             )
-        longest = np.minimum(limits(sampler.beginnings.lengths[chosen + 1])[1], room)
+        longest = np.minimum(limits(sampler.beginnings.lengths[chosen + 1])[1], most)
         fingerprint = f"{self!r} of {segments.fingerprint} by {seed}"
         return DrawnExamples(segments.lengths[sampler.lasts[chosen]] + 3 + longest, fingerprint, seed, sampler)
 
@@ -137,4 +137,4 @@ def _usable(beginnings: LengthMatching) -> NDArray[np.int64]:
         length = lengths[before]
         near += (before >= 0) & (documents[before] == documents[1:]) & (low <= length) & (length <= high)
     fits = (documents[:-1] == documents[1:]) & (similar > near) & (elsewhere > 0)
-    return following[fits] - 1
+    return np.flatnonzero(fits)

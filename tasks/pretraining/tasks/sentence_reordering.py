@@ -1,9 +1,9 @@
 """``sentence-reordering``: the segments of a paragraph are shuffled, and the label is their order.
 
-Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412, section 4.2.2): "a given paragraph is randomly split into 1 to m
-segments and then all of the combinations are shuffled by a random permuted order", classified into the sum of n! for n
-from 1 to m. Code and data were never published. Ours are: m (3), how n and the cuts are drawn, the numbers of the
-labels, and that paragraphs of one sentence are left out.
+Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412): a paragraph is cut into 1 to m segments at random, which are
+shuffled; the classes are all orders, as many as the sum of n! for n from 1 to m. Neither m nor code or data were
+published. Ours are: m (3), how n and the cuts are drawn, the numbers of the labels, a ``[SEP]`` behind each segment,
+and that paragraphs of one sentence are left out.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from onion.tasks.pretraining.drawn_examples import DrawnExamples
 from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, joined
 from onion.tasks.pretraining.task import PretrainingTask
+from onion.tasks.pretraining.tasks.room import room
 from onion.tasks.validators import NATURAL
 from onion.validation import Check, is_whole
 
@@ -39,7 +40,7 @@ class SentenceReordering(PretrainingTask):
 
     A paragraph, or as many of its sentences in a row as fit, is cut between sentences into n segments, n from 1 to
     ``max_segments`` or, if it has fewer, the number of its sentences. In each pass n is drawn, then where to cut, then
-    the order, each uniformly. The label is an order's number in :meth:`orders`: all of one segment, of two, and so on,
+    the order, each uniformly. The label is an order's number in :attr:`orders`: all of one segment, of two, and so on,
     and those of n segments as a dictionary has them. The class ``"312"`` means that the paragraph's third segment comes
     first, then its first one, then its second one.
 
@@ -79,8 +80,8 @@ class SentenceReordering(PretrainingTask):
         Raises:
             DataError: there is none.
         """
-        room = self.max_length - 1 - self.max_segments
-        segments = Segments.of(corpus, room, within="paragraph")
+        most = room(self, 1 + self.max_segments)
+        segments = Segments.of(corpus, most, within="paragraph")
         sentences = unit_places(corpus, IN_SENTENCE)
         inner = np.searchsorted(sentences, segments.begins[1:]) - np.searchsorted(
             sentences, segments.begins[:-1], "right"
@@ -88,7 +89,7 @@ class SentenceReordering(PretrainingTask):
         chosen = np.flatnonzero(inner)
         if not len(chosen):
             raise DataError(
-                f"{self.name}: no paragraph of the corpus has two sentences in a row of at most {room} tokens "
+                f"{self.name}: no paragraph of the corpus has two sentences in a row of at most {most} tokens "
                 "together; this task needs texts with paragraphs of several sentences, or a greater max_length"
             )
         sampler = _Sampler(segments, chosen, self.orders, self.max_segments, range(self.token_types))

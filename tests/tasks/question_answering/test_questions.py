@@ -3,7 +3,7 @@ import json
 import pytest
 
 from onion.errors import DataError
-from onion.tasks.question_answering.questions import Answer, file_questions, line_questions
+from onion.tasks.question_answering.questions import Answer, file_articles, file_questions, line_questions
 from tests.tasks.helpers import DATA, needs_data
 
 CONTEXT = "The film was warm."
@@ -34,6 +34,14 @@ def test_questions_of_a_file(file):
     assert (second.id, [answer.text for answer in second.answers]) == ("7", ["film", "The film"])
     assert third.answers == ()
     assert first.where == f"{path}: data[0].paragraphs[0].qas[0] (id a)"
+
+
+def test_questions_of_each_article(tmp_path):
+    articles = [[asked("a"), asked("b")], [], [asked("c")]]
+    data = [{"paragraphs": [{"context": CONTEXT, "qas": [each]} for each in questions]} for questions in articles]
+    (tmp_path / "a.json").write_text(json.dumps({"data": data}))
+    found = file_articles(tmp_path / "a.json", labelled=True)
+    assert [[each.id for each in questions] for questions in found] == [["a", "b"], [], ["c"]]
 
 
 @pytest.mark.parametrize(

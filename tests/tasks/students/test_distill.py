@@ -10,6 +10,7 @@ from onion.cli import main
 from onion.errors import CheckpointError, DataError
 from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.run_folder import read_json
+from onion.tasks.publishing.push import write
 from onion.tasks.students.distill import distill, train
 from onion.tasks.students.kept_logits import ABOUT_FILE, LOGITS_FILE
 from onion.tasks.students.settings import DistillSettings
@@ -72,11 +73,15 @@ def test_the_report_compares_both(given, teacher, films_folder, tmp_path):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"student": "bow"}, {"student": "lstm", "copies": 1, "teacher_weight": 1.0}, {"student": "tiny", "layers": 1}],
+    [
+        {"student": "bow", "ema_decay": 0.9},
+        {"student": "lstm", "copies": 1, "teacher_weight": 1.0, "gradient_accumulation_steps": 2},
+        {"student": "tiny", "layers": 1, "gradient_accumulation_steps": 2},
+    ],
 )
 def test_a_student_resumes_exactly(changes, given, more, tmp_path):
     kept = {} if changes["student"] == "tiny" else {"logits": str(tmp_path / "logits")}
-    settings = given(unlabelled=str(more), batch_size=50, save_every=2, **kept, **changes)
+    settings = given(unlabelled=str(more), batch_size=20, save_every=2, **kept, **changes)
 
     def make(folder):
         return distill(output=folder / "run", **settings)
@@ -121,6 +126,20 @@ def test_a_matching_of_judged_rows(learn, tmp_path, given):
     assert evaluate(tmp_path / "out", judged)["accuracy"] == report["dev.accuracy"]
 
 
+def test_chinese_texts_become_words(learn, given, tmp_path):
+    pytest.importorskip("rjieba")
+    rows = [("酒店的服务很好", "good"), ("房间很差", "bad"), ("早餐很贵，wifi也很差", "bad"), ("位置很好", "good")] * 4
+    reviews = str(write_tsv(tmp_path / "reviews.tsv", rows))
+    teacher, _ = learn("classification", reviews, reviews, passes=1)
+    files = {"teacher": str(teacher), "train": reviews, "dev": reviews}
+    settings = DistillSettings.of(given(**files, student="cnn", copies=2))
+    assert train(settings, tmp_path / "out", quiet=True).report["dev.accuracy"] > 0
+    words = (tmp_path / "out" / "words.txt").read_text(encoding="utf-8").split()[5:]
+    assert words[:3] == ["很", "好", "差"]
+    assert {"酒店", "服务", "房间", "早餐", "wifi"} <= set(words)
+    assert [each["text_a"] for each in predict_texts(tmp_path / "out", ["酒店很好"])] == ["酒店很好"]
+
+
 def test_the_command(given, films_folder, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = [word for name, value in given(passes=1).items() for word in (f"--{name.replace('_', '-')}", str(value))]
@@ -130,6 +149,16 @@ def test_the_command(given, films_folder, tmp_path, capsys, monkeypatch):
     assert json.loads(capsys.readouterr().out)["accuracy"] == report["dev.accuracy"]
     assert main(["distill", *words, "--quiet", "--output", "out", "--seed", "9"]) == 2
     assert "out holds another run (seed 1 there, 9 here)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("student", ["bow", "lstm"])
+def test_a_student_is_published_like_every_run(student, given, tmp_path):
+    distill(output=tmp_path / "out", **given(student=student)).run(steps=3)
+    write(tmp_path / "out", tmp_path / "model", "ada/student")
+    texts = ["a lovely film", "a poor plot"]
+    published, own = ([*predict_texts(tmp_path / name, texts)] for name in ("model", "out"))
+    assert published == own
+    assert f"the encoder `{student}` ({student})" in (tmp_path / "model" / "README.md").read_text()
 
 
 def test_recipes_and_what_is_given_over_them(given):
@@ -188,9 +217,9 @@ def test_teachers_of_other_tasks(learn, given, tmp_path):
 def test_logits_of_other_texts_are_refused(given, more, tmp_path):
     logits = str(tmp_path / "logits")
     distill(output=tmp_path / "one", **given(logits=logits)).run(steps=1)
-    other = distill(output=tmp_path / "other", **given(logits=logits, unlabelled=str(more)))
     with pytest.raises(CheckpointError, match="holds the logits of another teacher or of other texts"):
-        other.run(steps=1)
+        distill(output=tmp_path / "other", **given(logits=logits, unlabelled=str(more)))
+    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"digest": "x"}'])
@@ -199,7 +228,7 @@ def test_a_damaged_record_of_logits(content, given, tmp_path):
     logits.mkdir()
     (logits / ABOUT_FILE).write_text(content)
     with pytest.raises(CheckpointError, match=r"holds damaged logits of a teacher; delete the folder"):
-        distill(output=tmp_path / "out", **given(logits=str(logits))).run(steps=1)
+        distill(output=tmp_path / "out", **given(logits=str(logits)))
 
 
 def test_the_runner_is_that_of_a_fine_tuning(given, tmp_path):

@@ -18,7 +18,7 @@ def teacher(trained):
 
 @pytest.fixture
 def kept(teacher, films_folder, tmp_path):
-    return KeptLogits(tmp_path / "kept", teacher, films_folder / "train.tsv", 128)
+    return KeptLogits(tmp_path / "kept", teacher, films_folder / "train.tsv", (128, 2))
 
 
 def test_they_are_what_the_teacher_predicts(kept, teacher, films_folder):
@@ -31,7 +31,7 @@ def test_they_are_what_the_teacher_predicts(kept, teacher, films_folder):
 
 def test_they_are_computed_once_and_a_stopped_computation_goes_on(kept, monkeypatch):
     whole = np.array(kept.complete(quiet=True))
-    again = KeptLogits(kept.folder.with_name("again"), kept.teacher, kept.path, kept.examples)
+    again = KeptLogits(kept.folder.with_name("again"), kept.teacher, kept.path, kept.shape)
     seen = []
     real = kept_logits.logits_of
 
@@ -48,5 +48,4 @@ def test_they_are_computed_once_and_a_stopped_computation_goes_on(kept, monkeypa
     assert json.loads((again.folder / ABOUT_FILE).read_text())["done"] == 100
     monkeypatch.setattr(kept_logits, "logits_of", lambda teacher, rows: seen.append(len(rows)) or real(teacher, rows))
     np.testing.assert_allclose(again.complete(quiet=True), whole, atol=1e-6)
-    assert np.array_equal(again.complete(quiet=True)[100:], again.complete(quiet=True)[100:])
     assert seen == [50, 50, 28]

@@ -20,6 +20,7 @@ from onion.tasks.data.features.hashing import digest_of_file
 from onion.tasks.pretraining.corpus.segmentation.spans import Spans, units_of
 
 KINDS = ("word", "phrase", "entity")
+ONE = [1]
 
 
 class Dictionary:
@@ -61,14 +62,14 @@ class _Search:
         lengths: dict[str, set[int]] = defaultdict(set)
         for entry in entries:
             lengths[entry[:2]].add(len(entry))
-        # The lengths of the entries that begin with two characters, the longest first.
-        self._lengths = {start: sorted(each, reverse=True) for start, each in lengths.items()}
+        # The lengths of the entries that begin with two characters, the longest first; any may be one character.
+        self._lengths = {start: sorted({*each, 1}, reverse=True) for start, each in lengths.items()}
 
     def matches(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield begin and end of each entry in a text."""
         place, entries, lengths = 0, self._entries, self._lengths
         while entries and place < len(text):
-            for length in (*lengths.get(text[place : place + 2], ()), 1):
+            for length in lengths.get(text[place : place + 2], ONE):
                 end = place + length
                 if text[place:end] in entries and _apart(text, place, end):
                     yield place, end

@@ -16,15 +16,11 @@ from onion.tasks.pretraining.corpus.segmentation.spans import Units, units_of
 
 CLOSING = "”’\"'」』）)】\\]》〉"
 OPENING = "“‘\"'「『（(【[《〈"
-MARK = re.compile(
-    rf"""
-      《[^《》\n]{{1,80}}》                                                    # 《你好，李焕英！》 is a title
-    | (?P<chinese> (?: [。！？｡][!?！？。…]* | …{{2,}} ) [{CLOSING}]* ) (?! [{CLOSING}!?！？。…，、；：,;:] )
-    | (?P<english> (?P<mark> [.!?…]+ ) [{CLOSING}]* (?= \s | $ | [\u3400-\u9fff] ) )
-    | (?P<line> \n+ )
-    """,
-    re.VERBOSE,
-)
+CHINESE_MARK = re.compile("[。！？｡]|……")
+COMMAS = "，、；：,;:"
+IDEOGRAPH = re.compile("[\u3400-\u9fff]")
+# A title, such as 《你好！》; marks; line breaks. Nothing stands behind the repetitions, so the search is linear.
+MARK = re.compile(rf"《[^《》\n]{{1,80}}》|(?P<mark>[.!?。！？｡…]+)[{CLOSING}]*|(?P<line>\n+)")
 ABBREVIATIONS = frozenset(
     [
         "adj", "adm", "adv", "al", "apr", "asst", "aug", "bldg", "brig", "bros", "ca", "capt", "cf", "cmdr", "co",
@@ -43,14 +39,14 @@ ENDS_SENTENCES = frozenset(["a.m", "p.m", "etc"])
 INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 WORD_BEFORE = re.compile(r"[\w.]*$")
 LONGEST_WORD = 20
-NEXT = re.compile(rf"\s*[{re.escape(OPENING)}]*(.?)", re.DOTALL)
+NEXT = re.compile(rf"\s+[{re.escape(OPENING)}]*(.?)", re.DOTALL)
 
 
 def sentences(text: str) -> Units:
     """Return the sentences of a text, int32 ``[sentences, 2]``, without the white space around them."""
     found, begin = [], 0
     for mark in MARK.finditer(text):
-        if mark["chinese"] or mark["line"] or (mark["english"] and _ends(text, mark)):
+        if mark["line"] or (mark["mark"] and _ends(text, mark)):
             found.append((begin, mark.end()))
             begin = mark.end()
     found.append((begin, len(text)))
@@ -68,16 +64,19 @@ def _stripped(text: str, begin: int, end: int) -> tuple[int, int] | None:
 
 
 def _ends(text: str, mark: re.Match[str]) -> bool:
-    """Return whether an English mark ends a sentence."""
-    follows = NEXT.match(text, mark.end())
-    first = follows[1] if follows else ""
-    if not first:
-        return True
-    if not text[mark.end()].isspace():  # a Chinese character
+    """Return whether marks end a sentence."""
+    behind = text[mark.end() : mark.end() + 1]
+    if CHINESE_MARK.search(mark["mark"]):
+        return not behind or behind not in COMMAS
+    if IDEOGRAPH.match(behind):
         return not mark["mark"].startswith(".")
-    if not (first.isdigit() or (first.isalpha() and not first.islower())):
+    follows = NEXT.match(text, mark.end())
+    if follows is None:  # no white space
+        return not behind
+    first = follows[1]
+    if first and not (first.isdigit() or (first.isalpha() and not first.islower())):
         return False
-    return mark["mark"] != "." or not _abbreviated(text, mark.start(), first)
+    return not first or mark["mark"] != "." or not _abbreviated(text, mark.start(), first)
 
 
 def _abbreviated(text: str, stop: int, first: str) -> bool:

@@ -10,30 +10,13 @@ from onion.tasks.pretraining.discourse_markers import CHINESE, ENGLISH
 from onion.tasks.pretraining.tasks.discourse_relation import DiscourseRelation
 from tests.tasks.pretraining.texts import corpus_of, drawn, examples_of, learnt, said, same, tokenizer_of
 
-WORDS = [
-    "it",
-    "rained",
-    "when",
-    "stopped",
-    "we",
-    "left",
-    "##ever",
-    "stay",
-    "however",
-    "go",
-    "for",
-    "example",
-    "good",
-    "bad",
-    ".",
-    ",",
-]
+WORDS = "it rained when stopped we left ##ever stay however go for example good bad . ,"
 MARKERS = ("However", "When", "For example", "For")
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    return tokenizer_of(tmp_path_factory.mktemp("vocabulary"), [*WORDS, *"甲乙丙丁戊但是此外，。"])
+    return tokenizer_of(tmp_path_factory.mktemp("vocabulary"), [*WORDS.split(), *"甲乙丙丁戊但是此外，。"])
 
 
 def test_a_hand_written_document_has_these_pairs_and_no_others(tokenizer):

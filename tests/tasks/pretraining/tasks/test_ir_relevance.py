@@ -7,7 +7,7 @@ import pytest
 
 from onion.errors import DataError
 from onion.tasks.pretraining.baselines import by_number
-from onion.tasks.pretraining.tasks.ir_relevance import IrRelevance
+from onion.tasks.pretraining.tasks.ir_relevance import IRRelevance
 from tests.tasks.pretraining.texts import (
     assert_drawn_by_seed_and_pass,
     corpus_of,
@@ -17,7 +17,7 @@ from tests.tasks.pretraining.texts import (
     tokenizer_of,
 )
 
-ANSWER, SAME, OTHER = IrRelevance(questions="-").classes
+ANSWER, SAME, OTHER = IRRelevance(questions="-").classes
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def task(tmp_path):
             data.append({"paragraphs": paragraphs})
         path = tmp_path / "questions.json"
         path.write_text(json.dumps({"data": data}), encoding="utf-8")
-        return IrRelevance(questions=str(path), max_length=max_length)
+        return IRRelevance(questions=str(path), max_length=max_length)
 
     return make
 
@@ -118,7 +118,7 @@ def test_files_that_lack_a_class_are_refused(task, corpus, tmp_path):
         with pytest.raises(DataError, match=r"questions.json: no question can have all of the passage with its answer"):
             task(*articles).samples(corpus, 0)
     with pytest.raises(DataError, match=r"gone.json"):
-        IrRelevance(questions=str(tmp_path / "gone.json")).samples(corpus, 0)
+        IRRelevance(questions=str(tmp_path / "gone.json")).samples(corpus, 0)
 
 
 def test_a_network_learns_which_passage_answers(task, corpus):
@@ -132,7 +132,7 @@ def test_a_network_learns_which_passage_answers(task, corpus):
             yield [(f"{one}{each}。", (f"{partner}？", one)) for each in rest]
 
     train, held_out = (examples_of(task(*articles(count)), corpus, 1) for count in (200, 50))
-    baseline = IrRelevance(questions="-").baseline(train, held_out)
+    baseline = IRRelevance(questions="-").baseline(train, held_out)
     assert set(baseline) == {"accuracy.commonest", "accuracy.shared_tokens", "accuracy.shared_bigrams"}
     assert max(baseline.values()) < 0.45
-    assert learnt(IrRelevance(questions="-"), train, held_out, passes=10) > max(baseline.values()) + 0.05
+    assert learnt(IRRelevance(questions="-"), train, held_out, passes=10) > max(baseline.values()) + 0.05

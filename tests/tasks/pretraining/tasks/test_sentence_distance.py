@@ -57,8 +57,8 @@ def test_sentences_of_other_lengths_are_not_taken(tokenizer):
 
 
 def test_of_long_sentences_the_end_is_a_and_the_beginning_is_b(tokenizer):
-    # Room for 4 tokens a sentence: 甲乙丙丁 and 戊。; 己庚辛壬 and 癸。; only the first sentence has one that is not its
-    # neighbour.
+    # Room for 4 tokens a sentence: 甲乙丙丁 and 戊。; 己庚辛壬 and 癸。; and only the first one has another one in its
+    # document that is not its neighbour.
     found = drawn(
         SentenceDistance(max_length=11), corpus_of(tokenizer, ["甲乙丙丁戊。己庚辛壬癸。子丑寅。"], ["卯卯卯。"])
     )

@@ -38,6 +38,14 @@ def test_of_nothing():
     assert sentences("").shape == sentences(" \n\u3000").shape == (0, 2)
 
 
+@pytest.mark.parametrize("run", ["。", ".", "…", "！!", "”", "《", " ", "。”", "a. "])
+def test_long_runs_take_linear_time(run):
+    """A quadratic search would take minutes."""
+    for after in ("，", "a", " A"):
+        text = run * 100_000 + after
+        assert sentences(text)[-1, 1] == len(text)
+
+
 @given(st.text(alphabet="aB1 .!?…。！？”\"'」》《，中\n", max_size=40))
 def test_sentences_hold_everything_but_white_space(text):
     found = sentences(text).tolist()

@@ -1,0 +1,229 @@
+"""Pretraining from settings to an encoder that is fine-tuned."""
+
+import json
+
+import numpy as np
+import pytest
+
+from onion import DataProvider, ParameterUpdater, RunnerItem, Saver, TaskSampler
+from onion.cli import main
+from onion.errors import CheckpointError, DataError, WeightsError
+from onion.models.auto import load_encoder
+from onion.models.pretraining_heads import EncoderForPretraining
+from onion.tasks.pretraining.pretrain import PretrainingJob, made, pretrain, train
+from onion.tasks.pretraining.throughput import Throughput
+from onion.testing import assert_resumes_exactly
+from tests.tasks.helpers import films, write_tsv
+
+TASKS = ("knowledge-masking", "sentence-order")
+
+
+def rows(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def parameters(folder):
+    return {name: each.numpy() for name, each in load_encoder(folder / "encoder").named_parameters()}
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory, corpora, config_file):
+    """A short pretraining of two tasks, tested on the other corpus: folder and report."""
+    out = tmp_path_factory.mktemp("pretrained") / "out"
+    settings = made(
+        {
+            "corpus": str(corpora / "train"),
+            "held_out": str(corpora / "valid"),
+            "config": str(config_file),
+            "tasks": "knowledge-masking,next-sentence",
+            "max_steps": 40,
+            "max_length": 48,
+            "tokens_per_batch": 256,
+            "learning_rate": 2e-2,
+            "peak_gflops": 100.0,
+            "log_every": 10,
+        }
+    )
+    return out, train(settings, out, quiet=True).report
+
+
+def test_the_report_has_figures_of_each_task_beside_what_needs_no_reading(pretrained):
+    _, report = pretrained
+    assert report["step"] == 40
+    assert report["knowledge-masking.perplexity"] < 16
+    assert 0 <= report["next-sentence.accuracy"] <= 1
+    assert {"next-sentence.perplexity", "next-sentence.class_loss", "next-sentence.accuracy.commonest"} <= report.keys()
+
+
+def test_the_log_has_speed_and_shares(pretrained):
+    out, _ = pretrained
+    last = rows(out)[-1]
+    assert {"tokens_per_second", "gflops", "share_of_peak", "done.next-sentence", "stage"} <= last.keys()
+    assert last["share_of_peak"] == pytest.approx(last["gflops"] / 100)
+    assert last["done.knowledge-masking"] == last["done.next-sentence"] == 20
+
+
+def test_the_encoder_and_its_heads_are_loaded_from_the_folder(pretrained):
+    out, _ = pretrained
+    network = EncoderForPretraining.from_pretrained(out / "encoder")
+    assert network.cls.seq_relationship is not None
+    arrays = {name: array.numpy() for name, array in network.encoder.named_parameters()}
+    assert_same(arrays, parameters(out))
+
+
+def test_the_encoder_is_fine_tuned_by_the_command(pretrained, tmp_path, capsys):
+    out, _ = pretrained
+    write_tsv(tmp_path / "train.tsv", films(16, seed=1))
+    words = ["--task", "classification", "--train", f"{tmp_path}/train.tsv", "--dev", "0.5", "--passes", "1", "--quiet"]
+    assert (
+        main(["train", *words, "--encoder", f"{out}/encoder", "--max-length", "16", "--output", f"{tmp_path}/run"]) == 0
+    )
+    assert "accuracy" in capsys.readouterr().out
+
+
+def test_a_pretraining_begins_with_the_encoder_and_heads_of_another(pretrained, given):
+    out, _ = pretrained
+    settings = made(given(config=None, encoder=str(out / "encoder"), tasks=("next-sentence",)))
+    network = PretrainingJob.prepare(settings).network
+    known = EncoderForPretraining.from_pretrained(out / "encoder")
+    head = network.networks["next-sentence"]
+    assert np.array_equal(head.classifier.weight.numpy(), known.cls.seq_relationship.weight.numpy())
+    assert np.array_equal(head.words.decoder_bias.numpy(), known.cls.predictions.decoder_bias.numpy())
+
+
+@pytest.mark.parametrize("changes", [{}, {"tasks": TASKS}, {"tasks": TASKS, "order": "continual", "keep": 1}])
+def test_a_pretraining_resumes_to_the_bit(given, tmp_path, changes):
+    settings = given(**changes)
+    passes = len(made(settings).strategy().table)
+    # The rates that it tells of are times.
+    assert_resumes_exactly(lambda folder: pretrain(folder, **settings).without(Throughput), tmp_path, passes=passes)
+
+
+def test_the_command_resumes_what_was_stopped(given, tmp_path, capsys):
+    class Stop(RunnerItem):
+        passive = True
+
+        def on_batch(self, state):
+            if state.step == 3:
+                state.stop("for a test")
+
+    def words(folder):
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in given().items()]
+        return ["pretrain", *flags, "--quiet", "--output", str(folder)]
+
+    cut, whole = tmp_path / "cut", tmp_path / "whole"
+    pretrain(cut, **given()).insert_before(ParameterUpdater, Stop()).run(passes=1)
+    assert max(row["step"] for row in rows(cut)) < 6
+    assert main(words(cut)) == 0
+    assert main(words(whole)) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["step"] == 6
+    assert_same(parameters(cut), parameters(whole))
+
+
+def test_an_extended_run_has_the_bits_of_one_whose_later_task_was_not_yet_drawn(given, tmp_path):
+    table = [{"knowledge-masking": 4}, {"knowledge-masking": 2, "sentence-order": 4}]
+    endless = {"schedule": "noam", "warmup_steps": 3, "max_steps": None}
+    first = made(given(tasks=TASKS[:1], stages=table[:1], **endless))
+    both = made(given(tasks=TASKS, stages=table, **endless))
+    extended, whole = tmp_path / "extended", tmp_path / "whole"
+    train(first, extended, quiet=True)
+    with pytest.raises(CheckpointError, match="holds another run"):
+        train(both, extended, quiet=True)
+    assert train(both, extended, extend=True, quiet=True).report["step"] == 10
+    train(both, whole, quiet=True)
+    assert_same(parameters(extended), parameters(whole))
+
+
+def test_a_run_whose_rates_end_with_it_is_not_extended(given, tmp_path):
+    with pytest.raises(DataError, match="the schedule linear was planned for the batches of the saved run"):
+        pretrain(tmp_path, extend=True, **given())
+
+
+def test_of_several_stages_the_figures_of_each_task_after_each_are_told(given, corpora, tmp_path, capsys):
+    settings = given(tasks=TASKS, order="continual", held_out=str(corpora / "valid"), max_steps=10)
+    train(made(settings), tmp_path / "run", quiet=True)
+    told = capsys.readouterr().out.splitlines()
+    names, first, second = (line.split() for line in told[-5:-2])
+    assert names == ["stage", *TASKS]
+    assert (first[0], second[0]) == ("1", "2")
+    perplexities = [
+        row["knowledge-masking.perplexity"] for row in rows(tmp_path / "run") if "knowledge-masking.perplexity" in row
+    ]
+    assert [float(each[1]) for each in (first, second)] == pytest.approx(perplexities, rel=1e-2)
+    assert (tmp_path / "run" / "forgetting.svg").read_text().startswith("<svg")
+
+
+def test_the_settings_of_a_task_and_of_the_masks_reach_them(given):
+    settings = given(tasks=TASKS, **{"sentence-order.max_length": 24, "masking.levels": "character"})
+    job = PretrainingJob.prepare(made(settings))
+    assert job.parts["sentence-order"].train.lengths.max() <= 24
+    assert job.parts["knowledge-masking"].train.masking.levels == {"character": 1.0}
+
+
+def test_a_file_of_settings_says_what_flags_say(given, tmp_path, capsys):
+    (tmp_path / "settings.json").write_text(json.dumps(given()))
+    words = ["--settings", f"{tmp_path}/settings.json", "--quiet", "--threads", "1"]
+    assert main(["pretrain", *words, "--max-steps", "2", "--output", f"{tmp_path}/run"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["step"] == 2
+    again = json.loads((tmp_path / "run" / "settings.json").read_text())
+    assert made(again).max_steps == 2
+
+
+def test_another_pretraining_in_the_folder_is_refused(given, tmp_path):
+    train(made(given(max_steps=1)), tmp_path / "run", quiet=True)
+    with pytest.raises(CheckpointError, match=r"holds another run \(learning_rate 0.01 there, 0.5 here\)"):
+        train(made(given(max_steps=1, learning_rate=0.5)), tmp_path / "run", quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"encoder": "minilm"}, "give one of config, for random weights, and encoder"),
+        ({"config": None}, "give one of config, for random weights, and encoder"),
+        ({"max_steps": None}, "give one of max_steps, the batches of all tasks, and stages"),
+        ({"keep": 1}, "keep is for order=continual"),
+        ({"tasks": "knowledge-masking,knowledge-masking"}, "knowledge-masking is named twice"),
+        ({"rates_by_task": True}, "the schedule linear ends with the training"),
+        ({"corpus": None}, "corpus is missing"),
+        ({"tempo": 3}, "unknown setting 'tempo'"),
+        ({"tasks": "guessing"}, "unknown pretraining task"),
+        ({"knowledge-masking.tempo": 3}, "unknown setting 'tempo'"),
+        ({"masking.tempo": 3}, "unknown setting 'tempo'"),
+        ({"guessing.max_length": 3}, "guessing.max_length: no task of this pretraining is called guessing"),
+        ({"knowledge-masking.max_length": 64}, "knowledge-masking.max_length 64: the encoder takes 3 to 48 tokens"),
+        ({"max_length": 64}, "knowledge-masking.max_length 64: the encoder takes 3 to 48 tokens"),
+        ({"max_steps": 1, "tasks": TASKS}, "max_steps has no batch for sentence-order"),
+        ({"max_steps": None, "stages": [{"next-sentence": 3}]}, "stages has no batch for knowledge-masking"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_written(given, tmp_path, changes, told):
+    with pytest.raises(DataError, match=told):
+        train(made(given(**changes)), tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_encoder_of_another_vocabulary_is_refused(given, encoder_folder):
+    with pytest.raises(WeightsError, match="its tokenizer is not the one that the corpus was built with"):
+        PretrainingJob.prepare(made(given(config=None, encoder=str(encoder_folder))))
+
+
+def test_too_few_embeddings_are_refused(given, corpora, tmp_path):
+    few = json.loads((corpora / "config.json").read_text())
+    (tmp_path / "words.json").write_text(json.dumps({**few, "vocab_size": 8}))
+    with pytest.raises(WeightsError, match="vocab_size is 8, and the corpus has a vocabulary of 20 words"):
+        PretrainingJob.prepare(made(given(config=str(tmp_path / "words.json"))))
+    ids = {"model_type": "ernie", "use_task_id": True, "task_type_vocab_size": 2}
+    (tmp_path / "tasks.json").write_text(json.dumps({**few, **ids}))
+    with pytest.raises(DataError, match="the encoder has 2 task embeddings, too few for sentence-order"):
+        PretrainingJob.prepare(made(given(config=str(tmp_path / "tasks.json"), tasks=TASKS)))
+
+
+def test_the_onion_is_the_user_s_to_change(given, tmp_path):
+    runner = pretrain(tmp_path, **given())
+    assert runner[Saver].every == 2
+    assert isinstance(runner[TaskSampler].tasks["knowledge-masking"].provider, DataProvider)
