@@ -168,7 +168,7 @@ train-sst2: $(READY)
 	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make train-sst2 DATA=..."; exit 2; }
 	$(VENV)/bin/onion train --task classification --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --output out/sst2
 
-results composition students gpu pretraining-counts: DATA = ../shared/data
+results composition students pretraining gpu pretraining-counts: DATA = ../shared/data
 same-bits: DATA = ../shared/data/glue/mrpc
 ernie-demo pretraining-parity: DATA = ../shared/data/ernie_pretrain_demo
 

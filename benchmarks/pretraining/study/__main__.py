@@ -42,7 +42,7 @@ from benchmarks.pretraining.study.pieces import (
     record,
 )
 
-KEPT = Path(__file__).parent / "kept"
+KEPT = Path(__file__).parents[1] / "kept"
 
 
 class PretrainingStudy(Study[Piece]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 from benchmarks.frame.tables import MISSING, table, where_and_when
@@ -57,9 +58,7 @@ class Findings:
             yield from (result for result in map(self.read, pieces) if result is not None)
 
 
-HEAD = f"""\
-# What pretraining is good for
-
+INTRODUCTION = f"""\
 Made by `make pretraining`; not edited by hand. An encoder of 4 layers, 256 wide, with ERNIE 1.0's vocabulary, is
 pretrained on the Chinese text at hand and fine-tuned on four tasks, on two cores. A pretraining reads {TOKENS:,} tokens
 in batches of {BATCH_TOKENS:,} at most; AdamW ({PRETRAINING["adam_beta1"]:g}, {PRETRAINING["adam_beta2"]:g}), a rate
@@ -71,6 +70,8 @@ without its hidden Markov model, entities are LAC's. Every arm is fine-tuned ali
 rows of [results](results.md) have, which begin with random weights: batches of {COMMON["batch_size"]}, rate
 {FINE_TUNING["lr"]:g}, 128 tokens, the figure after the last step on the dev file.
 """
+
+HEAD = f"# What pretraining is good for\n\n{fill(INTRODUCTION, 120, break_on_hyphens=False)}\n"
 
 EXPECTED = """\
 ## What was expected
