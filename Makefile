@@ -168,7 +168,7 @@ train-sst2: $(READY)
 	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make train-sst2 DATA=..."; exit 2; }
 	$(VENV)/bin/onion train --task classification --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --output out/sst2
 
-results composition students gpu pretraining-counts: DATA = ../shared/data
+results composition students pretraining gpu pretraining-counts: DATA = ../shared/data
 same-bits: DATA = ../shared/data/glue/mrpc
 ernie-demo pretraining-parity: DATA = ../shared/data/ernie_pretrain_demo
 
@@ -176,6 +176,11 @@ ernie-demo pretraining-parity: DATA = ../shared/data/ernie_pretrain_demo
 ## ROWS="mrpc rte" and SIDES=onion do a part; DATA is the folder of all data sets
 results: $(READY)
 	@$(RUN) -m benchmarks.results $(ROWS) --data $(DATA) $(if $(SIDES),--sides $(SIDES))
+
+## what pretraining on Chinese text gains: docs/pretraining_study.md. Days; resumes where it stopped. ARMS="none words" does
+## a part; DATA is the folder of all data sets; SCALE=0.001 makes a trial of it in out/pretraining, in minutes an arm
+pretraining: $(VENV)/.ready-chinese $(VENV)/.ready-entities
+	@$(RUN) -m benchmarks.pretraining.study $(ARMS) --data $(DATA) $(if $(SCALE),--scale $(SCALE))
 
 ## the examples of several tasks or networks beside plain training: docs/composition.md. Hours; resumes where it
 ## stopped. ROWS="joint_mrpc siamese" does a part; DATA is the folder of all data sets

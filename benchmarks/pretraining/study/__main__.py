@@ -1,0 +1,157 @@
+"""``make pretraining``: run what is missing, piece by piece, and write the page after each.
+
+    python -m benchmarks.pretraining.study [ARM ...] [--data FOLDER] [--kept FOLDER] [--out FOLDER] [--table FILE]
+        [--scale X]
+
+A piece that is finished is not run again. An interrupted pretraining, or build of a corpus, goes on where it stopped, a
+fine-tuning begins again. ``--scale 0.001`` makes a trial of it all in a folder of its own: less text, fewer steps and
+rows, and figures that say nothing.
+
+    KEPT/PIECE.DIGEST.json     a result; the digest is of all that decides about it
+    OUT/runs/PIECE.DIGEST/     what it leaves for others: corpora, checkpoints, encoders
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.frame.study import Result, Study
+from benchmarks.pretraining.study.arms import (
+    ARMS,
+    DATA_SETS,
+    LEVELS,
+    LONGER,
+    MASKS,
+    NONE,
+    SEEDS,
+    Arm,
+    longer,
+)
+from benchmarks.pretraining.study.page import Findings, page
+from benchmarks.pretraining.study.pieces import (
+    FineTuningPiece,
+    MasksPiece,
+    Piece,
+    Place,
+    PretrainingPiece,
+    record,
+)
+
+KEPT = Path(__file__).parents[1] / "kept"
+
+
+class PretrainingStudy(Study[Piece]):
+    """The pieces; ``out`` has corpora and checkpoints, ``kept`` the results."""
+
+    name, text, noun, table = "pretraining", __doc__, "arm", "pretraining_study.md"
+    libraries = ("paddlepaddle",)
+    names = (*(arm.name for arm in ARMS), LONGER)
+
+    def __init__(self, given: Namespace) -> None:
+        super().__init__(given)
+        self.scale: float = given.scale
+        self.work, self.folder = self.folder, given.kept.absolute()
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        parser.add_argument("--kept", type=Path, default=KEPT, help="of the results")
+        parser.add_argument("--scale", type=float, default=1.0, help="below 1: a trial, with so much of everything")
+
+    @classmethod
+    def _options(cls, arguments: Sequence[str] | None) -> Namespace:
+        given = super()._options(arguments)
+        if given.scale < 1:  # nothing of a trial may stand beside the results
+            given.out = given.out / f"scale-{given.scale:g}"
+            given.kept, given.table = given.out / "kept", given.out / cls.table
+        given.table.parent.mkdir(parents=True, exist_ok=True)
+        return given
+
+    @classmethod
+    def main(cls, arguments: Sequence[str] | None = None) -> int:
+        """Run what is missing, then what is known to be missing only after that: the best arm for longer."""
+        return super().main(arguments) or super().main(arguments)
+
+    def arms(self) -> list[Arm]:
+        """Return the arms, with the longer one as soon as it is known which is the best."""
+        best = self.best()
+        return [arm for arm in (*ARMS, *([longer(best)] if best else [])) if self.chosen(arm.name)]
+
+    def best(self) -> Arm | None:
+        """Return the kind of mask with the best mean of all figures; None: not all of them are there."""
+        means = {}
+        for arm in LEVELS:
+            found = [self.read(piece) for piece in _fine_tunings(arm)]
+            if not all(found):
+                return None
+            means[arm] = statistics.mean(result["figure"] for result in found if result)
+        return max(means, key=means.__getitem__)
+
+    def runs(self) -> Iterator[Piece]:
+        """Yield the pieces, each behind those that it needs."""
+        yield from dict.fromkeys(each for arm in self.arms() for piece in _of_arm(arm) for each in _with_needs(piece))
+
+    def stem(self, run: Piece) -> str:
+        return run.stem
+
+    def record(self, run: Piece) -> Any:
+        return record(run, self.data, self.scale)
+
+    def files(self, run: Piece) -> list[Path]:
+        return [self.data / name for piece in _with_needs(run) for name in piece.files]
+
+    def missing(self, runs: Sequence[Piece]) -> list[Piece]:
+        """Return pieces without a result, and those whose folder one of these needs and is gone."""
+        open_ = super().missing(runs)
+        for piece in reversed(runs):  # a piece stands behind those that it needs
+            if piece in open_:
+                open_ += [need for need in piece.needs if need not in open_ and not self.place(need).own.is_dir()]
+        return [run for run in runs if run in open_]
+
+    def place(self, run: Piece) -> Place:
+        own = self.work / "runs" / self.path(run).stem
+        needs = [self.work / "runs" / self.path(need).stem for need in run.needs]
+        return Place(own, self.data, needs, self.scale)
+
+    def execute(self, run: Piece) -> Result:
+        place = self.place(run)
+        place.own.parent.mkdir(parents=True, exist_ok=True)
+        found = run.execute(place)
+        place.log.unlink()
+        return found
+
+    def summary(self, result: Result) -> str:
+        told = {**result.get("report", {}), **{name: result[name] for name in ("figure",) if name in result}}
+        return ", ".join(f"{name} {value:.4g}" for name, value in list(told.items())[:4])
+
+    def page(self) -> str:
+        return page(Findings(self.arms(), self.read), self.scale)
+
+
+def _of_arm(arm: Arm) -> Iterator[Piece]:
+    """Yield the pieces of an arm."""
+    if arm != NONE:
+        yield PretrainingPiece(arm)
+    if arm in LEVELS:
+        yield from (MasksPiece(arm, mask) for mask in MASKS)
+    yield from _fine_tunings(arm)
+
+
+def _fine_tunings(arm: Arm) -> Iterator[FineTuningPiece]:
+    for seed in SEEDS:
+        yield from (FineTuningPiece(arm, data, seed) for data in DATA_SETS)
+
+
+def _with_needs(piece: Piece) -> Iterator[Piece]:
+    """Yield what a piece needs, then the piece."""
+    for need in piece.needs:
+        yield from _with_needs(need)
+    yield piece
+
+
+if __name__ == "__main__":
+    sys.exit(PretrainingStudy.main())

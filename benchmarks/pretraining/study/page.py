@@ -1,0 +1,212 @@
+"""docs/pretraining_study.md: what was expected, and what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import fill
+from typing import Any
+
+from benchmarks.frame.tables import MISSING, table, where_and_when
+from benchmarks.pretraining.study.arms import (
+    BATCH_TOKENS,
+    CHARACTERS,
+    DATA_SETS,
+    ENTITIES,
+    FINE_TUNING,
+    LEVELS,
+    MASKS,
+    NONE,
+    PRETRAINING,
+    SCHEDULES,
+    SEEDS,
+    TASKS,
+    TOKENS,
+    WARMUP_STEPS,
+    WORDS,
+    Arm,
+    Data,
+)
+from benchmarks.pretraining.study.intervals import Interval, Seeds, paired
+from benchmarks.pretraining.study.pieces import FineTuningPiece, MasksPiece, Piece, PretrainingPiece
+from benchmarks.results.__main__ import COMMON
+
+Read = Callable[[Piece], Mapping[str, Any] | None]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The arms of the page, and the result of each of their pieces; None: it is not there."""
+
+    arms: Sequence[Arm]
+    read: Read
+
+    def figures(self, arm: Arm, data: Data) -> Seeds:
+        """Return seed -> the figure on a data set, times 100."""
+        found = {seed: self.read(FineTuningPiece(arm, data, seed)) for seed in SEEDS}
+        return {seed: 100 * result["figure"] for seed, result in found.items() if result is not None}
+
+    def pretraining(self, arm: Arm) -> Mapping[str, Any] | None:
+        return None if arm == NONE else self.read(PretrainingPiece(arm))
+
+    def results(self) -> Iterator[Mapping[str, Any]]:
+        """Yield all that there is."""
+        for arm in self.arms:
+            pieces: list[Piece] = [FineTuningPiece(arm, data, seed) for data in DATA_SETS for seed in SEEDS]
+            pieces += [] if arm == NONE else [PretrainingPiece(arm)]
+            pieces += [MasksPiece(arm, mask) for mask in MASKS] if arm in LEVELS else []
+            yield from (result for result in map(self.read, pieces) if result is not None)
+
+
+INTRODUCTION = f"""\
+Made by `make pretraining`; not edited by hand. An encoder of 4 layers, 256 wide, with ERNIE 1.0's vocabulary, is
+pretrained on the Chinese text at hand and fine-tuned on four tasks, on two cores. A pretraining reads {TOKENS:,} tokens
+in batches of {BATCH_TOKENS:,} at most; AdamW ({PRETRAINING["adam_beta1"]:g}, {PRETRAINING["adam_beta2"]:g}), a rate
+that rises to {PRETRAINING["learning_rate"]:g} in {WARMUP_STEPS} steps and falls to 0, weight decay
+{PRETRAINING["weight_decay"]:g}, clipping at {PRETRAINING["max_grad_norm"]:g}, dropout 0.1, one seed. Its text is that
+of the training splits at hand (Wikipedia, MSRA-NER, CMRC 2018, TNEWS, ChnSentiCorp, AFQMC, CLUENER, OCNLI, LCQMC,
+Weibo; a text that comes again is left out), never of dev or test splits; or Wikipedia's alone. Words are jieba's
+without its hidden Markov model, entities are LAC's. Every arm is fine-tuned alike, with the settings that the Chinese
+rows of [results](results.md) have, which begin with random weights: batches of {COMMON["batch_size"]}, rate
+{FINE_TUNING["lr"]:g}, 128 tokens, the figure after the last step on the dev file.
+"""
+
+HEAD = f"# What pretraining is good for\n\n{fill(INTRODUCTION, 120, break_on_hyphens=False)}\n"
+
+EXPECTED = """\
+## What was expected
+
+Written down before the first run:
+
+- The loss of masked words leaves that of word frequencies (6.76 nats) after 2 to 4 million tokens.
+- Masked words are harder than masked characters by 0.5 to 0.9 nats, whatever model; so each is tested under both.
+- From random weights to pretrained ones: ChnSentiCorp 84-86 to 87-89 (338 of its 1,200 dev inputs are in its training
+  file), TNEWS 48-50 to 51-53, LCQMC (12,500 rows) 60-66 to 68-74, MSRA-NER (F1) 65-72 to 78-84.
+- Words against characters: 0 to 1 points, which is within the noise (the standard error of an accuracy on 1,200 rows is
+  0.95); if anywhere, a difference is seen on MSRA-NER. Entities against words: less than that.
+- Continual against together, at equal steps: sentence tasks alike, masked words better where they are trained last;
+  one after the other forgets the masked words.
+"""
+
+TRIAL = "**A trial of the frame with a share of {scale:g} of the text, steps and rows: its figures say nothing.**\n"
+
+
+def page(findings: Findings, scale: float = 1.0) -> str:
+    """Return the whole page."""
+    parts = [
+        HEAD,
+        TRIAL.format(scale=scale) if scale < 1 else "",
+        EXPECTED,
+        _fine_tuned(findings),
+        _differences(findings),
+        _under_masks(findings),
+        *(_schedule(findings, arm) for arm in findings.arms if arm in SCHEDULES),
+        _pretrainings(findings),
+        where_and_when(list(findings.results())),
+    ]
+    return "\n".join(f"{part.rstrip()}\n" for part in parts if part)
+
+
+def _fine_tuned(findings: Findings) -> str:
+    """A line an arm: the figure on each data set, and how far it is from random weights."""
+    text = f"""\
+## Fine-tuned
+
+Accuracy, of MSRA-NER F1, times 100: the mean over {len(SEEDS)} seeds of fine-tuning ± half of its 95 % interval by
+Student's t. In brackets the difference from random weights, seed by seed, with its interval. Seeds of pretraining are
+one each: what another one would give is not in these intervals."""
+    lines = [[arm.title, *(_cell(findings, arm, data) for data in DATA_SETS)] for arm in findings.arms]
+    return f"{text}\n\n{table(['pretraining', *(data.title for data in DATA_SETS)], lines)}"
+
+
+def _cell(findings: Findings, arm: Arm, data: Data) -> str:
+    own = findings.figures(arm, data)
+    if not own:
+        return MISSING
+    fewer = f", {len(own)} of {len(SEEDS)} seeds" if len(own) < len(SEEDS) else ""
+    difference = None if arm == NONE else paired(own, findings.figures(NONE, data))
+    return Interval.of(list(own.values())).text() + fewer + (f" ({difference.text('+')})" if difference else "")
+
+
+PAIRS = ((WORDS, CHARACTERS), (ENTITIES, WORDS), (SCHEDULES[0], SCHEDULES[1]), (SCHEDULES[0], SCHEDULES[2]))
+
+
+def _differences(findings: Findings) -> str:
+    """A line a pair of arms; bold what an interval tells from 0."""
+    text = """\
+## One beside the other
+
+Differences of figures, seed by seed, with 95 % intervals; bold where 0 lies outside."""
+    lines = []
+    for ours, theirs in PAIRS:
+        both = [paired(findings.figures(ours, data), findings.figures(theirs, data)) for data in DATA_SETS]
+        cells = [MISSING if each is None else _bold(each) for each in both]
+        lines.append([f"{ours.title}, against: {theirs.title}", *cells])
+    return f"{text}\n\n{table(['', *(data.title for data in DATA_SETS)], lines)}"
+
+
+def _bold(difference: Interval) -> str:
+    return f"**{difference.text('+')}**" if difference.tells else difference.text("+")
+
+
+def _under_masks(findings: Findings) -> str:
+    """A line a model, a column a kind of mask."""
+    text = """\
+## Each model under each kind of mask
+
+On Wikipedia's held-out text: the mean loss of a masked token in nats, and the share of them that is guessed right."""
+    lines = []
+    for arm in (each for each in findings.arms if each in LEVELS):
+        found = [findings.read(MasksPiece(arm, mask)) for mask in MASKS]
+        lines.append([arm.title, *(MISSING if each is None else _masked(each["report"]) for each in found)])
+    return f"{text}\n\n{table(['trained with', *(f'{mask} masked' for mask in MASKS)], lines)}"
+
+
+def _masked(report: Mapping[str, float]) -> str:
+    return f"{report['word_loss']:.3f}, {100 * report['word_accuracy']:.1f} %"
+
+
+def _schedule(findings: Findings, arm: Arm) -> str:
+    """The forgetting matrix: a line a task, a column a stage."""
+    result = findings.pretraining(arm)
+    if result is None:
+        return f"## {arm.title}\n\n{MISSING}"
+    rows = result["tests"]
+    text = (
+        "On Wikipedia's held-out text after each stage: the loss of masked words in nats; of the other tasks the "
+        "accuracy, times 100. In brackets the best of what counting alone reaches."
+    )
+    lines = [[task, *(_tested(row, task) for row in rows), baseline(result["report"], task)] for task in TASKS]
+    columns = ["", *(f"stage {number}" for number in range(1, len(rows) + 1)), "by counting"]
+    return f"## {arm.title}\n\n{text}\n\n{table(columns, lines)}"
+
+
+def _tested(row: Mapping[str, float], task: str) -> str:
+    if f"{task}.accuracy" in row:
+        return f"{100 * row[f'{task}.accuracy']:.1f}"
+    return f"{row[f'{task}.word_loss']:.3f}" if f"{task}.word_loss" in row else ""
+
+
+def baseline(report: Mapping[str, float], task: str) -> str:
+    """Return the best figure that a task's baselines reach, as text; none: it has no classes."""
+    found = [value for name, value in report.items() if name.startswith(f"{task}.accuracy.")]
+    return f"({100 * max(found):.1f})" if found else ""
+
+
+def _pretrainings(findings: Findings) -> str:
+    """A line a pretraining: its length, and the loss that it came to on held-out text."""
+    text = """\
+## The pretrainings
+
+Seconds are those of the process that came to the end, which may have gone on with what another one had begun."""
+    lines = []
+    for arm in (each for each in findings.arms if each != NONE):
+        result = findings.pretraining(arm)
+        report = {} if result is None else result["report"]
+        loss = report.get("knowledge-masking.word_loss")
+        cells = (
+            [f"{report['step']:,}", f"{report['tokens']:,}", f"{report['seconds']:,.0f}"] if report else [MISSING] * 3
+        )
+        lines.append([arm.title, *cells, MISSING if loss is None else f"{loss:.3f}"])
+    columns = ["pretraining", "steps", "tokens, at most", "seconds", "held-out loss of masked words"]
+    return f"{text}\n\n{table(columns, lines)}"

@@ -1,0 +1,268 @@
+"""The pieces of the study: corpora, pretrainings, fine-tunings, tests under masks. Each is one process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.frame.processes import THREADS, FailedError, end_of, run_logged
+from benchmarks.frame.study import Result, sum_of
+from benchmarks.pretraining.study.arms import (
+    BATCH_TOKENS,
+    BUILD,
+    FINE_TUNING,
+    HELD_OUT,
+    MASKS,
+    PRETRAINING,
+    SHAPE,
+    TOKENS,
+    WARMUP_STEPS,
+    Arm,
+    Data,
+)
+from benchmarks.pretraining.study.texts import FILES, head_of, write_text
+from benchmarks.results.__main__ import COMMON, ERNIE, VOCABULARY, encoder_folder
+
+LEAST_STEPS, SAVED = 20, 200
+"""Steps of a trial, and steps between two checkpoints of a pretraining."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a piece reads and writes.
+
+    ``own`` is the piece's folder, which stays when it is interrupted; ``needs`` are the folders of those that it needs.
+    """
+
+    own: Path
+    data: Path
+    needs: Sequence[Path]
+    scale: float
+
+    def beside(self, ending: str) -> Path:
+        """Return a file of the piece outside its folder."""
+        return self.own.parent / f"{self.own.name}.{ending}"
+
+    @property
+    def log(self) -> Path:
+        return self.beside("log")
+
+    def run(self, title: object, module: str, *words: object) -> dict[str, Any]:
+        """Run a module; return the last line of JSON that it printed, an empty one if there is none."""
+        command = [sys.executable, "-m", module, *map(str, words)]
+        run_logged(title, command, {"OMP_NUM_THREADS": str(THREADS)}, self.log)
+        return last_object(self.log)
+
+
+class Piece(ABC):
+    """A piece of the study; its result is kept in a file."""
+
+    @property
+    @abstractmethod
+    def stem(self) -> str:
+        """The first part of the file's name."""
+
+    @property
+    def needs(self) -> Sequence[Piece]:
+        """The pieces whose folders it reads."""
+        return ()
+
+    @property
+    def files(self) -> Sequence[str]:
+        """The files that it reads, below the folder of data."""
+        return ()
+
+    @abstractmethod
+    def settings(self, scale: float) -> Any:
+        """Return what decides about the result besides files and what it needs, as JSON values."""
+
+    @abstractmethod
+    def execute(self, place: Place) -> Result:
+        """Run it; FailedError if it did not succeed. After an interruption it goes on where it can."""
+
+    def __str__(self) -> str:
+        return self.stem
+
+
+@dataclass(frozen=True)
+class CorpusPiece(Piece):
+    """The build of a corpus."""
+
+    name: str
+
+    @property
+    def stem(self) -> str:
+        return f"corpus.{self.name}"
+
+    @property
+    def files(self) -> Sequence[str]:
+        return (*FILES[self.name], str(VOCABULARY / "vocab.txt"))
+
+    def settings(self, scale: float) -> Any:
+        return [list(BUILD), scale]
+
+    def execute(self, place: Place) -> Result:
+        text = place.beside("txt")
+        write_text([place.data / name for name in FILES[self.name]], text, place.scale)
+        told = ("--tokenizer", place.data / VOCABULARY, *BUILD, "--output", place.own, "--quiet")
+        report = place.run(self, "onion", "corpus", "build", text, *told)
+        return {"report": {name: report[name] for name in ("tokens", "words", "sentences", "documents", "unknown")}}
+
+
+@dataclass(frozen=True)
+class PretrainingPiece(Piece):
+    """A pretraining by ``onion pretrain``, which goes on from its last checkpoint."""
+
+    arm: Arm
+
+    @property
+    def stem(self) -> str:
+        return f"pretraining.{self.arm.name}"
+
+    @property
+    def needs(self) -> Sequence[Piece]:
+        assert self.arm.corpus is not None
+        return CorpusPiece(self.arm.corpus), CorpusPiece(HELD_OUT)
+
+    def settings(self, scale: float) -> dict[str, Any]:
+        steps = max(LEAST_STEPS, round(self.arm.times * TOKENS / BATCH_TOKENS * scale))
+        lengths = {
+            "max_steps": steps,
+            "warmup_steps": max(1, round(WARMUP_STEPS * scale)),
+            "save_every": max(LEAST_STEPS // 4, round(SAVED * scale)),
+        }
+        return {**PRETRAINING, **lengths, **self.arm.options, "shape": SHAPE}
+
+    def execute(self, place: Place) -> Result:
+        settings = self.settings(place.scale)
+        config, given = (place.beside(f"{name}.json") for name in ("config", "settings"))
+        config.write_text(json.dumps(settings.pop("shape")), encoding="utf-8")
+        corpus, held_out = place.needs
+        paths = {"corpus": str(corpus), "held_out": str(held_out), "config": str(config)}
+        given.write_text(json.dumps({**settings, **paths}), encoding="utf-8")
+        report = place.run(self, "onion", "pretrain", "--settings", given, "--output", place.own, "--quiet")
+        if not (place.own / "encoder").is_dir():
+            raise FailedError(f"{self}: left no encoder; {end_of(place.log)}")
+        return {
+            "report": {**numbers(report), "tokens": settings["max_steps"] * BATCH_TOKENS},
+            "tests": tests(place.own),
+        }
+
+
+@dataclass(frozen=True)
+class FineTuningPiece(Piece):
+    """A fine-tuning with one seed, and the figure of its last step on the dev file; an interrupted one begins again."""
+
+    arm: Arm
+    data: Data
+    seed: int
+
+    @property
+    def stem(self) -> str:
+        return f"{self.data.name}.{self.arm.name}.{self.seed}"
+
+    @property
+    def needs(self) -> Sequence[Piece]:
+        return () if self.arm.corpus is None else (PretrainingPiece(self.arm),)
+
+    @property
+    def files(self) -> Sequence[str]:
+        return self.data.files
+
+    def settings(self, scale: float) -> dict[str, Any]:
+        own = {"task": self.data.task, "passes": self.data.passes, "figures": [self.data.figure]}
+        return {**COMMON, **FINE_TUNING, **own, "scale": scale}
+
+    def execute(self, place: Place) -> Result:
+        place.own.mkdir(parents=True, exist_ok=True)
+        train, dev = (place.data / name for name in self.files)
+        if place.scale < 1:
+            train, dev = (head_of(path, place.own / path.name, place.scale) for path in (train, dev))
+        encoder = encoder_folder(ERNIE, place.data, place.own.parent / "encoders")
+        job, answer = place.own / "job.json", place.own / "answer.json"
+        job_of = {
+            **self.settings(place.scale),
+            "train": str(train),
+            "dev": {"dev": str(dev)},
+            "encoder": str(place.needs[0] / "encoder" if place.needs else encoder.absolute()),
+            "seed": self.seed,
+            "answer": str(answer),
+        }
+        job.write_text(json.dumps(job_of), encoding="utf-8")
+        answer.unlink(missing_ok=True)
+        place.run(self, "benchmarks.results.onion_side", job)
+        found = json.loads(answer.read_text(encoding="utf-8"))
+        shutil.rmtree(place.own)
+        return {
+            "figure": found["figures"]["dev"][self.data.figure],
+            "seconds": found["seconds"],
+            "steps": found["steps"],
+        }
+
+
+@dataclass(frozen=True)
+class MasksPiece(Piece):
+    """A pretrained model on held-out text under one kind of mask."""
+
+    arm: Arm
+    mask: str
+
+    @property
+    def stem(self) -> str:
+        return f"masks.{self.arm.name}.{self.mask}"
+
+    @property
+    def needs(self) -> Sequence[Piece]:
+        return PretrainingPiece(self.arm), CorpusPiece(HELD_OUT)
+
+    def settings(self, scale: float) -> Any:
+        return MASKS[self.mask]
+
+    def execute(self, place: Place) -> Result:
+        pretrained, held_out = place.needs
+        module = "benchmarks.pretraining.study.under_masks"
+        found = place.run(self, module, pretrained / "encoder", held_out, MASKS[self.mask])
+        if "word_loss" not in found:
+            raise FailedError(f"{self}: no figures in the last line; {end_of(place.log)}")
+        return {"report": found}
+
+
+def record(piece: Piece, data: Path, scale: float) -> Any:
+    """Return all that decides about a result, as JSON values."""
+    needs = [record(each, data, scale) for each in piece.needs]
+    return [piece.settings(scale), [sum_of(data / name) for name in piece.files], needs]
+
+
+def last_object(log: Path) -> dict[str, Any]:
+    """Return the last line of a log that is a JSON object; an empty one if there is none."""
+    for line in reversed(log.read_text(encoding="utf-8", errors="replace").splitlines()):
+        if line.startswith("{"):
+            try:
+                return dict(json.loads(line))
+            except ValueError:
+                continue
+    return {}
+
+
+def numbers(report: Mapping[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in report.items() if isinstance(value, int | float)}
+
+
+def tests(run: Path) -> list[dict[str, float]]:
+    """Return the rows of a pretraining's log that tests have written, one a stage, with their figures by task."""
+    rows = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return [
+        {name: value for name, value in row.items() if name in ("step", "stage") or name.endswith(TESTED)}
+        for row in rows
+        if any(name.endswith(TESTED) for name in row)
+    ]
+
+
+TESTED = (".word_loss", ".word_accuracy", ".class_loss", ".accuracy")
+"""Ends of the figures of a task's test."""

@@ -1,0 +1,248 @@
+"""benchmarks/pretraining/study: its texts, its pieces and what they need, intervals, resumption, the page."""
+
+import dataclasses
+import json
+import statistics
+from argparse import Namespace
+
+import pytest
+
+from benchmarks.frame.processes import FailedError
+from benchmarks.pretraining.study import arms, pieces, texts
+from benchmarks.pretraining.study.__main__ import PretrainingStudy
+from benchmarks.pretraining.study.arms import CHARACTERS, CONTINUAL, DATA_SETS, LEVELS, NONE, WORDS
+from benchmarks.pretraining.study.intervals import Interval, paired
+from benchmarks.pretraining.study.page import Findings, baseline, page
+from benchmarks.pretraining.study.pieces import CorpusPiece, FineTuningPiece, MasksPiece, PretrainingPiece
+
+CHN = DATA_SETS[0]
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A study whose data are there, and of which nothing has been run."""
+    files = {name for some in texts.FILES.values() for name in some} | {"vocab/ernie-1.0-zh/vocab.txt"}
+    for name in files | {name for data in DATA_SETS for name in data.files}:
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name, encoding="utf-8")
+    given = {"data": tmp_path / "data", "out": tmp_path / "out", "kept": tmp_path / "kept", "scale": 1.0, "names": []}
+    return PretrainingStudy(Namespace(**given))
+
+
+def keep(study, arm, figure, data_sets=DATA_SETS):
+    """Keep a figure for every fine-tuning of an arm; seeds are a point apart."""
+    for data in data_sets:
+        for seed in arms.SEEDS:
+            found = {"figure": figure + seed / 100, "seconds": 1.0, "steps": 3}
+            study.keep(FineTuningPiece(arm, data, seed), {**found, "machine": "m", "date": "d", "versions": {}})
+
+
+# The texts
+
+
+def test_documents_of_a_text_a_table_a_tagged_table_and_questions(tmp_path):
+    (tmp_path / "a.txt").write_text("Title\nOne.\n\n\nOther\n", encoding="utf-8")
+    (tmp_path / "pairs.tsv").write_text("text_a\ttext_b\tlabel\n甲\t 乙 丙\t0\n", encoding="utf-8")
+    (tmp_path / "tags.tsv").write_text("text_a\tlabel\n甲\x02乙\tB\x02I\n", encoding="utf-8")
+    asked = {"data": [{"paragraphs": [{"context": "甲\n乙", "qas": [{"question": "谁？"}, {"question": "何时？"}]}]}]}
+    (tmp_path / "q.json").write_text(json.dumps(asked), encoding="utf-8")
+    found = {name: list(texts.documents(tmp_path / name)) for name in ("a.txt", "pairs.tsv", "tags.tsv", "q.json")}
+    assert found == {
+        "a.txt": [["Title", "One."], ["Other"]],
+        "pairs.tsv": [["甲", "乙 丙"]],
+        "tags.tsv": [["甲乙"]],
+        "q.json": [["甲 乙", "谁？", "何时？"]],
+    }
+
+
+def test_a_text_that_comes_again_is_left_out(tmp_path):
+    assert list(texts.unrepeated([["a", "b", "a"], ["b"], ["", "c", "a"]])) == [["a", "b"], ["c"]]
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("same\n\n" + name, encoding="utf-8")
+    found = texts.write_text([tmp_path / "a.txt", tmp_path / "b.txt"], tmp_path / "all.txt")
+    assert found.read_text(encoding="utf-8") == "same\n\na.txt\n\nb.txt\n"
+
+
+def test_a_trial_has_a_share_of_documents_and_rows(tmp_path):
+    (tmp_path / "a.txt").write_text("\n\n".join(map(str, range(500))), encoding="utf-8")
+    some = texts.write_text([tmp_path / "a.txt"], tmp_path / "some.txt", 0.1).read_text(encoding="utf-8")
+    assert some.split("\n\n")[-1] == "49\n"
+    (tmp_path / "rows.tsv").write_text("label\ttext_a\n" + "\n".join(f"{i}\tx" for i in range(1000)), encoding="utf-8")
+    head, *rows = texts.head_of(tmp_path / "rows.tsv", tmp_path / "few.tsv", 0.2).read_text().splitlines()
+    assert (head, len(rows), rows[1]) == ("label\ttext_a", 200, "5\tx")
+
+
+def test_no_dev_or_test_split_is_learned_from():
+    learned = [name for corpus in (arms.EVERYTHING, arms.WIKIPEDIA) for name in texts.FILES[corpus]]
+    assert all("train" in name for name in learned)
+    assert not {name for data in DATA_SETS for name in data.files[1:]} & set(learned)
+
+
+# Intervals
+
+
+def test_an_interval_is_that_of_student():
+    values = [81.0, 83.0, 85.0]
+    found = Interval.of(values)
+    assert (found.mean, found.count) == (83.0, 3)
+    assert found.half == pytest.approx(4.303 * statistics.stdev(values) / 3**0.5)
+    assert (found.text(), Interval.of([2.0]).text("+")) == ("83.0 ± 5.0", "+2.0")
+
+
+def test_differences_are_of_the_same_seed():
+    found = paired({1: 80.0, 2: 90.0, 3: 70.0}, {1: 79.0, 2: 88.0, 4: 10.0})
+    assert (found.mean, found.count, found.tells) == (1.5, 2, False)
+    assert paired({1: 80.0, 2: 90.0, 3: 70.0}, {1: 79.0, 2: 88.9, 3: 69.1}).tells
+    assert not paired({1: 80.0}, {1: 70.0}).tells  # one seed tells nothing
+    assert paired({1: 1.0}, {2: 1.0}) is None
+
+
+# The pieces
+
+
+def test_a_piece_comes_behind_those_that_it_needs_and_only_once(study):
+    found = list(study.runs())
+    assert len(set(found)) == len(found)
+    for number, piece in enumerate(found):
+        assert all(need in found[:number] for need in piece.needs)
+    assert sum(isinstance(piece, CorpusPiece) for piece in found) == 3
+    assert sum(isinstance(piece, MasksPiece) for piece in found) == 9
+    fine_tunings = [piece for piece in found if isinstance(piece, FineTuningPiece)]
+    assert len(fine_tunings) == len(arms.ARMS) * len(DATA_SETS) * len(arms.SEEDS)
+
+
+def test_chosen_arms_bring_what_they_need(study):
+    study.given.names = ["words"]
+    stems = [str(piece) for piece in study.runs()]
+    assert stems[:3] == ["corpus.everything", "corpus.held-out", "pretraining.words"]
+    assert {stem.split(".")[1] for stem in stems[3:]} == {"words"}
+
+
+def test_the_longer_arm_is_that_with_the_best_mean(study):
+    keep(study, LEVELS[0], 0.5)
+    keep(study, LEVELS[1], 0.7)
+    assert study.best() is None
+    keep(study, LEVELS[2], 0.6)
+    assert study.best() == LEVELS[1]
+    last = study.arms()[-1]
+    assert (last.name, last.options, last.corpus) == (arms.LONGER, LEVELS[1].options, LEVELS[1].corpus)
+    settings = PretrainingPiece(last).settings(1.0)
+    assert settings["max_steps"] == pytest.approx(3 * PretrainingPiece(LEVELS[1]).settings(1.0)["max_steps"], abs=2)
+
+
+def test_a_result_counts_until_what_it_stands_for_changes(study):
+    keep(study, WORDS, 0.5)
+    piece = FineTuningPiece(WORDS, CHN, 1)
+    assert study.read(piece)["figure"] == 0.51
+    other = dataclasses.replace(WORDS, options={**WORDS.options, "masking.share": 0.2})
+    assert study.read(FineTuningPiece(other, CHN, 1)) is None
+    for name in (CHN.files[0], texts.WIKI):  # its own, and that of the corpus of its encoder
+        path = study.data / name
+        path.write_text("other", encoding="utf-8")
+        pieces.sum_of.cache_clear()
+        assert study.read(piece) is None, name
+        path.write_text(name, encoding="utf-8")
+        pieces.sum_of.cache_clear()
+        assert study.read(piece) is not None
+    study.scale = 0.5
+    assert study.read(piece) is None
+
+
+def test_a_piece_whose_folder_is_gone_is_run_again_if_it_is_needed(study):
+    study.given.names = ["words"]
+    for piece in study.runs():
+        study.keep(piece, {"done": True})
+    assert study.missing(list(study.runs())) == []
+    study.path(FineTuningPiece(WORDS, CHN, 2)).unlink()
+    found = list(map(str, study.missing(list(study.runs()))))
+    assert found == ["corpus.everything", "corpus.held-out", "pretraining.words", "chnsenticorp.words.2"]
+    (study.place(PretrainingPiece(WORDS)).own / "encoder").mkdir(parents=True)
+    assert list(map(str, study.missing(list(study.runs())))) == ["chnsenticorp.words.2"]
+
+
+def test_settings_of_pretraining_are_settings_of_the_command():
+    from onion.tasks.pretraining.pretrain import made
+
+    for arm in (arm for arm in arms.ARMS if arm != NONE):
+        settings = PretrainingPiece(arm).settings(1.0)
+        settings.pop("shape")
+        asked = made({**settings, "corpus": "c", "config": "f"})
+        assert asked.strategy().total == settings["max_steps"] == 3418
+        assert asked.schedule == "linear"
+
+
+STAND_IN = """\
+import json, pathlib, sys
+given = json.load(open(sys.argv[sys.argv.index("--settings") + 1]))
+own = pathlib.Path(sys.argv[sys.argv.index("--output") + 1])
+(own / "encoder").mkdir(parents=True, exist_ok=True)
+begun = own / "begun"
+if not begun.exists():
+    begun.write_text("once")
+    sys.exit("interrupted")
+row = {"step": 5, "stage": 1, "loss": 3.0, "a.word_loss": 2.0}
+(own / "metrics.jsonl").write_text(json.dumps({"step": 4, "loss": 3.5}) + chr(10) + json.dumps(row))
+print(json.dumps({"step": given["max_steps"], "corpus": given["corpus"], "seconds": 1.5, "a.word_loss": 2.0}))
+"""
+
+
+def test_an_interrupted_pretraining_goes_on_in_its_folder(study, tmp_path, monkeypatch):
+    (tmp_path / "onion_stand_in.py").write_text(STAND_IN, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    run = pieces.Place.run
+    monkeypatch.setattr(
+        pieces.Place, "run", lambda place, title, _, *words: run(place, title, "onion_stand_in", *words)
+    )
+    piece = PretrainingPiece(CHARACTERS)
+    with pytest.raises(FailedError, match=r"pretraining.characters: ended with status 1(.|\n)*interrupted"):
+        study.executed(piece)
+    assert study.read(piece) is None
+    found = study.executed(piece)
+    assert found["report"] == {"step": 3418, "seconds": 1.5, "a.word_loss": 2.0, "tokens": 3418 * 4096}
+    assert found["tests"] == [{"step": 5, "stage": 1, "a.word_loss": 2.0}]
+    assert study.read(piece)["report"] == found["report"]
+
+
+# The page
+
+
+def test_a_page_of_nothing_says_what_was_expected_and_that_it_is_missing(study):
+    found = study.page()
+    assert "Written down before the first run" in found
+    assert "| random weights | not run yet | not run yet | not run yet | not run yet |" in found
+    assert "trial" not in found
+    assert "A trial of the frame" in page(Findings([NONE], lambda piece: None), 0.001)
+
+
+def test_figures_stand_with_intervals_and_differences(study):
+    keep(study, NONE, 0.5)
+    keep(study, CHARACTERS, 0.6)
+    keep(study, WORDS, 0.65, DATA_SETS[:1])
+    lines = [line[2:-2].split(" | ") for line in study.page().splitlines() if line.startswith("|")]
+    first = {title: next(line for line in lines if line[0] == title)[1] for title in (NONE.title, CHARACTERS.title)}
+    assert first == {NONE.title: "52.0 ± 2.5", CHARACTERS.title: "62.0 ± 2.5 (+10.0 ± 0.0)"}
+    pair = next(line for line in lines if line[0].startswith("words masked, against"))
+    assert pair[1:] == ["**+5.0 ± 0.0**", "not run yet", "not run yet", "not run yet"]
+
+
+def test_the_two_by_two_table_and_the_forgetting_matrix(study):
+    study.keep(
+        MasksPiece(WORDS, "characters"),
+        {"report": {"word_loss": 4.25, "word_accuracy": 0.312}, "versions": {}, "machine": "m", "date": "d"},
+    )
+    report = {"step": 9, "tokens": 99, "seconds": 7.0, "sentence-distance.accuracy.commonest": 0.34}
+    report |= {"sentence-distance.accuracy.shared_bigrams": 0.55, "knowledge-masking.word_loss": 5.5}
+    tests = [
+        {"knowledge-masking.word_loss": 6.0},
+        {"knowledge-masking.word_loss": 5.5, "sentence-distance.accuracy": 0.6},
+    ]
+    study.keep(
+        PretrainingPiece(CONTINUAL), {"report": report, "tests": tests, "versions": {}, "machine": "m", "date": "d"}
+    )
+    found = study.page()
+    assert "| words masked | 4.250, 31.2 % | not run yet | not run yet |" in found
+    assert "| knowledge-masking | 6.000 | 5.500 |  |" in found
+    assert "| sentence-distance |  | 60.0 | (55.0) |" in found
+    assert "| four tasks, continually | 9 | 99 | 7 | 5.500 |" in found
+    assert baseline(report, "knowledge-masking") == ""
