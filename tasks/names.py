@@ -28,3 +28,17 @@ OLD_NAMES = {
 def current_name(name: Any) -> Any:
     """Return the current name of a task; anything else stays as it is."""
     return OLD_NAMES.get(name, name) if isinstance(name, str) else name
+
+
+PRETRAINING_TASK_NAMES = (
+    "knowledge-masking",
+    "capitalisation",
+    "token-document",
+    "sentence-reordering",
+    "sentence-distance",
+    "discourse-relation",
+    "ir-relevance",
+    "next-sentence",
+    "sentence-order",
+)
+"""The tasks of ``onion.tasks.pretraining.registry``, in its order."""

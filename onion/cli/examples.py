@@ -14,7 +14,7 @@ EXAMPLES = {
     "pretrain": """
         onion corpus build wiki.txt --tokenizer vocab --segmenter jieba --output wiki
         onion pretrain --corpus wiki --config small.json --max-steps 10000 --output run
-        onion pretrain --corpus wiki --encoder ernie-1.0 --tasks knowledge-masking,sentence-order --max-steps 50 --output two
+        onion pretrain --corpus wiki --encoder ernie-1.0 --tasks sentence-order --max-steps 5000 --output order
         onion train --task classification --train train.tsv --dev 0.1 --encoder run/encoder --output tuned
     """,
     "distill": """

@@ -11,6 +11,7 @@ import attrs
 from onion.errors import CompositionError, DataError
 from onion.tasks.finetune.declared import setting
 from onion.tasks.finetune.loop_settings import LoopSettings
+from onion.tasks.names import PRETRAINING_TASK_NAMES
 from onion.tasks.validators import (
     COUNT,
     INTERVAL,
@@ -19,10 +20,10 @@ from onion.tasks.validators import (
     POSITIVE,
     SWITCH,
     TEXT,
-    TEXTS,
     as_float,
     as_names,
     one_of,
+    some_of,
 )
 from onion.validation import Check
 
@@ -40,6 +41,8 @@ MASKING = "masking"
 
 KEPT = 5
 """By default a task of a continual schedule has a fifth of its batches in each later stage, as in ERNIE 2.0's study."""
+
+TASKS = some_of(PRETRAINING_TASK_NAMES)
 
 TABLE = Check(
     "a list of stages, such as [{'knowledge-masking': 1000}]",
@@ -62,8 +65,8 @@ class PretrainingSettings(LoopSettings):
     )
     tasks: tuple[str, ...] = setting(
         "data",
-        "the tasks, separated by commas, in the order in which a continual schedule begins them",
-        TEXTS,
+        f"some of {', '.join(PRETRAINING_TASK_NAMES)}, in the order in which a continual schedule begins them",
+        TASKS,
         ("knowledge-masking",),
         metavar="TASK,...",
         convert=as_names,
@@ -156,9 +159,7 @@ class PretrainingSettings(LoopSettings):
         self._check_names()
 
     def _check_names(self) -> None:
-        """Refuse tasks that are named twice or have no batch, and settings of tasks that are not here."""
-        if twice := [name for name in self.tasks if self.tasks.count(name) > 1]:
-            raise DataError(f"tasks: {twice[0]} is named twice; name it once")
+        """Refuse tasks that have no batch, and settings of tasks that are not here."""
         rows = [self._shared()] if self.stages is None else self.stages
         for name in self.tasks:
             if not any(row.get(name) for row in rows):

@@ -361,7 +361,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "tasks/data/prepared.py": ("a list of rows",),
     "tasks/pretraining/corpus/ernie_lines.py": ("ERNIE's lines",),
     "tasks/pretraining/corpus/build.py": "by raw_text.py and manifest.py",
-    "tasks/pretraining/corpus/opening.py": "by folder.py and foreign/",
+    "tasks/pretraining/corpus/opening.py": ("tokenizer of a corpus", "Megatron's ids", "Megatron's sentences"),
     "tasks/pretraining/corpus/foreign/paddlenlp.py": ("PaddleNLP's ids", "PaddleNLP's sentences"),
     "tasks/pretraining/corpus/manifest.py": ("manifest of a corpus",),
     "tasks/pretraining/corpus/shard_files.py": ("tokens of a corpus", "documents of a corpus"),
