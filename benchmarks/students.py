@@ -188,7 +188,8 @@ logits too, with three altered copies of each row (augmentation), with the rows 
 times 100 on the dev file, as `onion distill` reports them: of the best of its checkpoints, which is chosen on these
 very rows. What stands behind ± is the sample standard deviation over the seeds; the gain has the 95 % interval of the
 mean difference from the same student with the same seed that had labels only (Student's t, {len(SEEDS)} seeds). All
-runs have one thread; times are measured in turns, from text to label.
+runs have one thread. Times, from text to label, are medians over a student's runs; where the machine had other work
+too, read the ratio, for which teacher and student took turns, and not the seconds.
 """
 
 
