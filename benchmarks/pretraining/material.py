@@ -14,8 +14,11 @@ from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.pretraining_heads import EncoderForPretraining
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.batches import mask_of
+from onion.tasks.pretraining.corpus.ernie_examples import example_of
 from onion.tasks.pretraining.corpus.ernie_lines import ErnieSample, read_samples
-from onion.tasks.pretraining.masking.ernie import masked
+from onion.tasks.pretraining.examples import collate
+from onion.tasks.pretraining.masking.ernie import Vocabulary, masked
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split
@@ -57,19 +60,19 @@ def job(room: Path, lines: Path, vocabulary: Path, steps: int, shape: EncoderCon
 
 def few(samples: Sequence[ErnieSample], vocab_size: int) -> Iterator[Batch]:
     """Yield batches with ERNIE's own masks."""
-    generator = np.random.RandomState(0)
-    for begin in range(0, len(samples), int(RECIPE["batch_size"])):
-        batch = samples[begin : begin + int(RECIPE["batch_size"])]
-        made = masked(batch, words=True, vocab_size=vocab_size, mask_id=3, generator=generator)
-        words = np.full(made.ids.size, IGNORED)
-        words[made.positions] = made.labels
-        length = made.ids.shape[1]
+    generator, vocabulary = np.random.RandomState(0), Vocabulary(vocab_size, cls_id=1, sep_id=2, mask_id=3)
+    size = int(RECIPE["batch_size"])
+    for begin in range(0, len(samples), size):
+        given = [example_of(each) for each in samples[begin : begin + size]]
+        batch = collate(masked(given, True, vocabulary, generator))
+        words = np.full(batch["input_ids"].size, IGNORED)
+        words[batch["masked_positions"]] = batch["word_labels"]
         yield {
-            "ids": made.ids,
-            "types": np.stack([np.pad(each.sentences, (0, length - len(each.ids))) for each in batch]),
-            "mask": np.stack([(np.arange(length) < len(each.ids)).astype(np.int64) for each in batch]),
-            "words": words.reshape(made.ids.shape),
-            "labels": np.array([each.label for each in batch]),
+            "ids": batch["input_ids"],
+            "types": batch["token_type_ids"],
+            "mask": mask_of(batch).astype(np.int64),
+            "words": words.reshape(batch["input_ids"].shape),
+            "labels": batch["labels"],
         }
 
 
@@ -78,7 +81,8 @@ def folders(room: Path, vocabulary: Path, shape: EncoderConfig) -> dict[str, str
     tokenizer = Tokenizer.from_pretrained(vocabulary)
     found = {}
     for model_type, layout in (("bert", "huggingface"), ("ernie", "paddlenlp")):
-        for title, changes in ((model_type, {}), (f"{model_type} still", NO_DROPOUT)):
+        given: tuple[tuple[str, dict[str, float]], ...] = (model_type, {}), (f"{model_type} still", NO_DROPOUT)
+        for title, changes in given:
             folder = room / title.replace(" ", "-")
             folder.mkdir()
             tokenizer.save_pretrained(folder)
