@@ -100,7 +100,7 @@ def prepare(job: Mapping[str, Any]) -> Callable[[], Answer]:
     def work() -> Answer:
         peaks: list[int] = []
         begun = perf_counter()
-        corpus = build.run(Path(job["output"]), lambda encoded: peaks.append(_memory_of_all()))
+        corpus = build.run(Path(job["output"]), lambda counts: peaks.append(_memory_of_all()))
         seconds = perf_counter() - begun
         early = max(peaks[: 1 + len(peaks) // 4])
         found = {"seconds": seconds, "tokens": corpus.manifest.counts.tokens, "peak": max(peaks)}
@@ -198,6 +198,7 @@ def _figures_of_opening(name: str, answer: Answer) -> list[Figure]:
 BENCHMARK = Benchmark("corpus", "Corpora", HOW, __doc__, measure, rounds=1, parts=("build", "open"), data=True)
 BENCHMARK.parser.add_argument("--megabytes", type=int, default=1000, help="of text")
 BENCHMARK.parser.add_argument("--tokens", type=int, default=1_000_000_000, help="of the corpus that is opened")
+main = BENCHMARK.main
 
 if __name__ == "__main__":
-    sys.exit(BENCHMARK.main())
+    sys.exit(main())

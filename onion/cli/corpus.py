@@ -86,7 +86,7 @@ def list_corpora(options: argparse.Namespace) -> int:
     from onion.tasks.pretraining.corpus.folder import CorpusFolder
     from onion.tasks.pretraining.corpus.manifest import Manifest
 
-    rows = [COLUMNS]
+    rows: list[tuple[str, ...]] = [COLUMNS]
     for folder in options.folders:
         manifest = Manifest.read(folder)
         if manifest.complete:

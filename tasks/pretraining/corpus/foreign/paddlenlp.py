@@ -62,7 +62,7 @@ def _index(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _numbers(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
     with archive.open(f"{name}.npy") as file:
-        found: NDArray[Any] = read_array(file, allow_pickle=False)  # type: ignore[arg-type]
+        found: NDArray[Any] = read_array(file, allow_pickle=False)
     if found.dtype.kind not in "iu" or found.ndim != 1:
         raise ValueError(f"{name} is no list of integers")
     return found

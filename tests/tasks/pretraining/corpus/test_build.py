@@ -10,8 +10,7 @@ import pytest
 from onion.checkpointing.atomic_files import Files, through
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.pretraining.corpus.build import blocks_of
-from onion.tasks.pretraining.corpus.encoding import DocumentEncoder
+from onion.tasks.pretraining.corpus.encoding import DocumentEncoder, blocks_of
 from onion.tasks.pretraining.corpus.flags import CAPITAL, IN_PARAGRAPH, IN_SENTENCE, starts
 from onion.tasks.pretraining.corpus.folder import CorpusFolder
 from onion.tasks.pretraining.corpus.raw_text import read_documents
@@ -100,9 +99,9 @@ def test_a_full_disk_leaves_whole_shards(place, whole):
 def test_an_interrupt_leaves_whole_shards(place, whole):
     seen = []
 
-    def interrupt(encoded):
-        seen.append(encoded)
-        if len(seen) == 6:
+    def interrupt(counts):
+        seen.append(counts)
+        if len(seen) == 7:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -132,7 +131,7 @@ def test_another_build_is_refused(place, whole, tmp_path):
 def test_an_input_that_changes_meanwhile_is_told(tmp_path):
     place = place_in(tmp_path)
 
-    def change(encoded):
+    def change(counts):
         with (place / "b.txt").open("a") as file:
             file.write("\nA film.\n")
 
@@ -164,10 +163,19 @@ def test_a_document_is_encoded_as_if_it_were_alone(place):
     assert np.array_equal(together.flags, np.concatenate([each.flags for each in alone]))
     assert together.lengths.tolist() == [each.counts.tokens for each in alone]
     assert together.counts == sum((each.counts for each in alone[1:]), alone[0].counts)
-    assert together.size == sum(each.size for each in alone)
 
 
-def test_blocks_end_with_the_document_that_fills_them():
-    documents = [("ab",), ("c", "d"), ("efghi",), ("j",)]
-    assert list(blocks_of(documents, 4)) == [[("ab",), ("c", "d")], [("efghi",)], [("j",)]]
-    assert list(blocks_of([], 4)) == []
+def test_a_long_document_is_encoded_in_parts(place, monkeypatch):
+    encoder = DocumentEncoder(Tokenizer.from_pretrained(place / "tiny"), TokenizerWords())
+    documents = [each.paragraphs for each in read_documents(place / "a.txt")]
+    whole = encoder(documents)
+    monkeypatch.setattr("onion.tasks.pretraining.corpus.encoding.AT_ONCE", 200)
+    parts = encoder(documents)
+    for name in ("tokens", "flags", "lengths"):
+        assert np.array_equal(getattr(parts, name), getattr(whole, name))
+    assert parts.counts == whole.counts
+
+
+def test_blocks_end_with_the_item_that_fills_them():
+    assert list(blocks_of(["ab", "cd", "efghi", "j"], len, 4)) == [["ab", "cd"], ["efghi"], ["j"]]
+    assert list(blocks_of([], len, 4)) == []

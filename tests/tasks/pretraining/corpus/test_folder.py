@@ -35,7 +35,7 @@ def encoded(documents, kind):
     tokens = np.array([token for document in documents for token in document], kind)
     lengths = np.array([len(document) for document in documents])
     counts = Counts(tokens=len(tokens), documents=len(documents))
-    return Encoded(tokens, (tokens % 251).astype(np.uint8), lengths, counts, 0)
+    return Encoded(tokens, (tokens % 251).astype(np.uint8), lengths, counts)
 
 
 _blocks = st.lists(st.lists(st.lists(st.integers(0, 65535), max_size=5), min_size=1, max_size=4), max_size=4)
