@@ -61,17 +61,18 @@ def job(room: Path, lines: Path, vocabulary: Path, steps: int, shape: EncoderCon
 def few(samples: Sequence[ErnieSample], vocab_size: int) -> Iterator[Batch]:
     """Yield batches with ERNIE's own masks."""
     generator, vocabulary = np.random.RandomState(0), Vocabulary(vocab_size, cls_id=1, sep_id=2, mask_id=3)
-    for begin in range(0, len(samples), int(RECIPE["batch_size"])):
-        batch = [example_of(each) for each in samples[begin : begin + int(RECIPE["batch_size"])]]
-        made = collate(masked(batch, True, vocabulary, generator))
-        words = np.full(made["input_ids"].size, IGNORED)
-        words[made["masked_positions"]] = made["word_labels"]
+    size = int(RECIPE["batch_size"])
+    for begin in range(0, len(samples), size):
+        given = [example_of(each) for each in samples[begin : begin + size]]
+        batch = collate(masked(given, True, vocabulary, generator))
+        words = np.full(batch["input_ids"].size, IGNORED)
+        words[batch["masked_positions"]] = batch["word_labels"]
         yield {
-            "ids": made["input_ids"],
-            "types": made["token_type_ids"],
-            "mask": mask_of(made).astype(np.int64),
-            "words": words.reshape(made["input_ids"].shape),
-            "labels": made["labels"],
+            "ids": batch["input_ids"],
+            "types": batch["token_type_ids"],
+            "mask": mask_of(batch).astype(np.int64),
+            "words": words.reshape(batch["input_ids"].shape),
+            "labels": batch["labels"],
         }
 
 
@@ -80,7 +81,8 @@ def folders(room: Path, vocabulary: Path, shape: EncoderConfig) -> dict[str, str
     tokenizer = Tokenizer.from_pretrained(vocabulary)
     found = {}
     for model_type, layout in (("bert", "huggingface"), ("ernie", "paddlenlp")):
-        for title, changes in ((model_type, {}), (f"{model_type} still", NO_DROPOUT)):
+        given: tuple[tuple[str, dict[str, float]], ...] = (model_type, {}), (f"{model_type} still", NO_DROPOUT)
+        for title, changes in given:
             folder = room / title.replace(" ", "-")
             folder.mkdir()
             tokenizer.save_pretrained(folder)

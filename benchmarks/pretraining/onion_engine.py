@@ -20,8 +20,9 @@ from onion.models.pretraining_heads import EncoderForPretraining
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.tasks.finetune.seeding import seed_everything
+from onion.tasks.pretraining.corpus.ernie_examples import ErnieExamples
 from onion.tasks.pretraining.corpus.flags import IN_WORD
-from onion.tasks.pretraining.examples import Example, collate
+from onion.tasks.pretraining.examples import collate
 from onion.tasks.pretraining.masking.masking import MaskedExamples, Masking
 from onion.tasks.pretraining.networks import PretrainingNetwork
 from onion.testing import Batches
@@ -29,21 +30,11 @@ from onion.testing import Batches
 LIBRARIES = ("paddlepaddle",)
 
 
-class Samples:
-    """Rows as the examples of every pass."""
-
-    def __init__(self, rows: Sequence[Row], fingerprint: str) -> None:
-        self.fingerprint = fingerprint
-        self.lengths = np.array([len(row["ids"]) for row in rows])
-        self._examples: list[Example] = [
-            {**row, "flags": np.where(row["units"] == INSIDE, IN_WORD, 0).astype(np.uint8)} for row in rows
-        ]
-
-    def __len__(self) -> int:
-        return len(self._examples)
-
-    def of_pass(self, pass_id: int) -> list[Example]:
-        return self._examples
+def samples(rows: Sequence[Row], fingerprint: str) -> ErnieExamples:
+    """Return rows as the examples of every pass."""
+    inside = (np.where(row["units"] == INSIDE, IN_WORD, 0).astype(np.uint8) for row in rows)
+    examples = [{**row, "flags": flags} for row, flags in zip(rows, inside, strict=True)]
+    return ErnieExamples(examples, fingerprint, left_out=0)
 
 
 def costs(job: Job) -> list[float]:
@@ -58,7 +49,7 @@ def train(job: Job) -> Answer:
     seed_everything(job["seed"])
     network = network_of(job["bert"])
     begun = time.perf_counter()
-    masked = MaskedExamples(Samples(rows, job["rows"]), Masking(share=job["share"]), tokenizer, job["seed"])
+    masked = MaskedExamples(samples(rows, job["rows"]), Masking(share=job["share"]), tokenizer, job["seed"])
     unit = "tokens_per_batch" if "tokens_per_batch" in job else "batch_size"
     pad = partial(collate, pad_id=tokenizer.pad_id)
     data = DataProvider(masked, shuffle=True, seed=job["seed"], collate=pad, **{unit: job[unit]})
@@ -70,6 +61,8 @@ def network_of(folder: str) -> PretrainingNetwork:
     """Load a network whose next-sentence head is that of the folder."""
     loaded = EncoderForPretraining.from_pretrained(Path(folder))
     network = PretrainingNetwork(loaded.encoder, loaded.cls.predictions, classes=2)
+    assert network.classifier is not None
+    assert loaded.cls.seq_relationship is not None
     network.classifier.set_state_dict(loaded.cls.seq_relationship.state_dict())
     return network
 

@@ -24,7 +24,9 @@ FIELDS = ("ids", "types", "mask", "words", "labels")
 
 
 def write_rows(path: str, rows: Sequence[Row]) -> None:
-    flat = {name: np.concatenate([row[name] for row in rows]).astype(np.int32) for name in ("ids", "types", "units")}
+    flat: Row = {
+        name: np.concatenate([row[name] for row in rows]).astype(np.int32) for name in ("ids", "types", "units")
+    }
     lengths = np.array([len(row["ids"]) for row in rows])
     np.savez(path, lengths=lengths, labels=np.array([row["label"] for row in rows]), **flat)
 
@@ -40,7 +42,8 @@ def read_rows(path: str) -> list[Row]:
 
 
 def write_batches(path: str, batches: Sequence[Batch]) -> None:
-    np.savez(path, **{f"{name}.{number}": each[name] for number, each in enumerate(batches) for name in FIELDS})
+    flat: Batch = {f"{name}.{number}": each[name] for number, each in enumerate(batches) for name in FIELDS}
+    np.savez(path, **flat)
 
 
 def read_batches(path: str) -> list[Batch]:

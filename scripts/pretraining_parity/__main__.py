@@ -12,17 +12,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import paddle
 
-from onion.tasks.pretraining.corpus.ernie_lines import ErnieSample, read_samples
+from onion.tasks.pretraining.corpus.ernie_examples import ErnieExamples
+from onion.tasks.pretraining.examples import Example
 from scripts.console import columns
 from scripts.parity.common import TOLERANCE, worst
 from scripts.pretraining_parity import by_onion, plain
-from scripts.pretraining_parity.material import Recipe, batches, small_config
+from scripts.pretraining_parity.material import Recipe, first, masked_batches, small_config
 
 VOCAB_SIZE, SEED = 18000, 1
 
@@ -41,20 +42,20 @@ class Costs:
         return [abs(ours - theirs) for ours, theirs in zip(self.onion, self.plain, strict=True)]
 
 
-def compare(samples: list[ErnieSample], recipe: Recipe, vocab_size: int) -> Costs:
+def compare(examples: Sequence[Example], recipe: Recipe, vocab_size: int) -> Costs:
     """Return the costs of each step."""
     config = small_config(vocab_size)
     paddle.seed(SEED)
     ours = by_onion.network_of(config)
     start = by_onion.arrays_of(ours)
-    steps = list(batches(samples, recipe, vocab_size))
+    given = first(examples, recipe)
 
     def theirs(epsilon: plain.Epsilon) -> list[float]:
         network = plain.PlainErnie(config)
         plain.take_weights(network, start)
-        return plain.costs(network, steps, recipe, epsilon)
+        return plain.costs(network, masked_batches(given, recipe, vocab_size), recipe, epsilon)
 
-    return Costs(by_onion.costs(ours, steps, recipe), theirs(plain.of_paddle), theirs(plain.of_fluid))
+    return Costs(by_onion.costs(ours, given, recipe), theirs(plain.of_paddle), theirs(plain.of_fluid))
 
 
 def main() -> int:
@@ -62,8 +63,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     recipe = Recipe()
-    lines = read_samples(parser.parse_args().folder / "demo_train_set.gz")
-    found = compare(list(islice(lines, recipe.steps * recipe.batch_size)), recipe, VOCAB_SIZE)
+    lines = ErnieExamples.read([parser.parse_args().folder / "demo_train_set.gz"])
+    found = compare(lines.examples, recipe, VOCAB_SIZE)
     each = zip(found.onion, found.plain, found.apart, strict=True)
     rows = [
         (str(step), f"{ours:.6f}", f"{theirs:.6f}", f"{far:.1e}") for step, (ours, theirs, far) in enumerate(each, 1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,11 +11,12 @@ from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.pretraining_heads import WordPrediction
 from onion.schedules import palm_linear
-from onion.tasks.batches import batch_of
 from onion.tasks.finetune.clipping import ClipGradByGlobalNorm
 from onion.tasks.finetune.optimization import is_decayed
+from onion.tasks.pretraining.examples import Example
+from onion.tasks.pretraining.masking.ernie import ErnieMasker
 from onion.tasks.pretraining.networks import PretrainingNetwork
-from scripts.pretraining_parity.material import Recipe, Step
+from scripts.pretraining_parity.material import Recipe, vocabulary
 
 
 def network_of(config: EncoderConfig) -> PretrainingNetwork:
@@ -28,19 +28,7 @@ def arrays_of(network: PretrainingNetwork) -> dict[str, np.ndarray]:
     return {name: parameter.numpy() for name, parameter in network.named_parameters()}
 
 
-def batch(steps: Sequence[Step]) -> dict[str, Any]:
-    """Return the batch of a step, which a DataProvider takes for an example."""
-    ((samples, masks),) = steps
-    made = batch_of([{"ids": each.ids, "types": each.sentences, "label": each.label} for each in samples])
-    return {
-        **made,
-        "input_ids": masks.ids,
-        "masked_positions": masks.positions.tolist(),
-        "word_labels": masks.labels,
-    }
-
-
-def costs(network: PretrainingNetwork, steps: Iterable[Step], recipe: Recipe) -> list[float]:
+def costs(network: PretrainingNetwork, examples: Sequence[Example], recipe: Recipe) -> list[float]:
     """Train, and return the cost of each step."""
     import paddle
 
@@ -54,6 +42,12 @@ def costs(network: PretrainingNetwork, steps: Iterable[Step], recipe: Recipe) ->
     )
     found: list[float] = []
     watch = Observer(on_batch_end=lambda state: found.append(float(state.loss)))  # type: ignore[arg-type]
-    data = DataProvider(list(steps), batch_size=1, collate=batch)
-    Runner(data, watch, ParameterUpdater(optimizer), GradientMachine(network)).run(passes=1)
+    words = vocabulary(network.encoder.config.vocab_size)
+    Runner(
+        DataProvider(examples, recipe.batch_size, collate=list),
+        ErnieMasker(words, recipe.mask_seed),
+        watch,
+        ParameterUpdater(optimizer),
+        GradientMachine(network),
+    ).run(passes=1)
     return found

@@ -1,4 +1,4 @@
-"""What both loops are given: batches of ERNIE's lines with ERNIE's own masks, initial weights, the recipe."""
+"""What both loops are given: lines of ERNIE's data, ERNIE's own masks, the shape, the recipe."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from onion.models.config import EncoderConfig
-from onion.tasks.pretraining.corpus.ernie_examples import example_of
-from onion.tasks.pretraining.corpus.ernie_lines import ErnieSample
-from onion.tasks.pretraining.examples import collate
+from onion.tasks.pretraining.examples import Example
 from onion.tasks.pretraining.masking.ernie import Vocabulary, masked
-
-CLS_ID, SEP_ID, MASK_ID = 1, 2, 3
 
 
 @dataclass(frozen=True)
@@ -51,30 +47,25 @@ def small_config(vocab_size: int) -> EncoderConfig:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class MaskedBatch:
-    """A masked batch: padded ids ``[batch, longest]``, the places of the targets in them, the ids that stood there."""
-
-    ids: np.ndarray
-    positions: np.ndarray
-    labels: np.ndarray
+def vocabulary(size: int) -> Vocabulary:
+    """Return ERNIE 1.0's vocabulary, which may have fewer words."""
+    return Vocabulary(size, cls_id=1, sep_id=2, mask_id=3)
 
 
-Step = tuple[Sequence[ErnieSample], MaskedBatch]
+def masked_batches(examples: Sequence[Example], recipe: Recipe, vocab_size: int) -> Iterator[list[Example]]:
+    """Yield the batches of a training, in the order of the file, masked by words as ERNIE masks."""
+    generator = np.random.RandomState(recipe.mask_seed)
+    for begin in range(0, len(examples), recipe.batch_size):
+        yield masked(examples[begin : begin + recipe.batch_size], True, vocabulary(vocab_size), generator)
 
 
-def batches(samples: Sequence[ErnieSample], recipe: Recipe, vocab_size: int) -> Iterator[Step]:
-    """Yield the batches of a training, in the order of the file, masked by words as ERNIE masks.
+def first(examples: Sequence[Example], recipe: Recipe) -> Sequence[Example]:
+    """Return the examples that a training takes.
 
     Raises:
-        ValueError: there are too few samples.
+        ValueError: there are too few.
     """
     needed = recipe.steps * recipe.batch_size
-    if len(samples) < needed:
-        raise ValueError(f"{recipe.steps} batches of {recipe.batch_size} need {needed} lines, not {len(samples)}")
-    generator, vocabulary = np.random.RandomState(recipe.mask_seed), Vocabulary(vocab_size, CLS_ID, SEP_ID, MASK_ID)
-    for begin in range(0, needed, recipe.batch_size):
-        batch = samples[begin : begin + recipe.batch_size]
-        made = collate(masked([example_of(each) for each in batch], True, vocabulary, generator))
-        places = np.array(made["masked_positions"], np.int64)
-        yield batch, MaskedBatch(made["input_ids"], places, made["word_labels"])
+    if len(examples) < needed:
+        raise ValueError(f"{recipe.steps} batches of {recipe.batch_size} need {needed} lines, not {len(examples)}")
+    return examples[:needed]

@@ -11,7 +11,7 @@ onion has today's, so that is compared; the other one is told beside it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import paddle
@@ -19,7 +19,8 @@ from paddle import nn
 from paddle.nn import functional
 
 from onion.models.config import EncoderConfig
-from scripts.pretraining_parity.material import Recipe, Step
+from onion.tasks.pretraining.examples import Example
+from scripts.pretraining_parity.material import Recipe
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 """Defaults of fluid's Adam."""
@@ -50,27 +51,29 @@ class PlainErnie(nn.Layer):
         self.word_bias = self.create_parameter([config.vocab_size], is_bias=True)
         self.activation = getattr(functional, config.hidden_act)
 
-    def cost(self, step: Step) -> paddle.Tensor:
+    def cost(self, batch: Sequence[Example]) -> paddle.Tensor:
         """Return the mean cross-entropy of the masked words plus that of next-sentence prediction."""
-        samples, masks = step
-        length = masks.ids.shape[1]
-        sentences = [np.pad(each.sentences, (0, length - len(each.ids))) for each in samples]
-        is_padding = [np.arange(length) >= len(each.ids) for each in samples]
+        length = max(len(row["ids"]) for row in batch)
+        is_padding = np.stack([np.arange(length) >= len(row["ids"]) for row in batch])
         vectors = (
-            self.words(paddle.to_tensor(masks.ids))
+            self.words(_padded(batch, "ids", length))
             + self.positions(paddle.arange(length))
-            + self.sentences(paddle.to_tensor(np.stack(sentences)))
+            + self.sentences(_padded(batch, "types", length))
         )
-        bias = paddle.to_tensor(np.stack(is_padding)[:, None, None].astype(np.float32) * FAR)
+        bias = paddle.to_tensor(is_padding[:, None, None].astype(np.float32) * FAR)
         vectors = self.layers(self.norm(vectors), bias)
-        at = paddle.gather(vectors.reshape([-1, vectors.shape[-1]]), paddle.to_tensor(masks.positions))
+        places = np.concatenate([number * length + row["masked"] for number, row in enumerate(batch)])
+        at = paddle.gather(vectors.reshape([-1, vectors.shape[-1]]), paddle.to_tensor(places))
         transformed = self.transform_norm(self.activation(self.transform(at)))
         words = transformed @ self.words.weight.T + self.word_bias
         following = self.next(paddle.tanh(self.pooled(vectors[:, 0])))
-        labels = paddle.to_tensor([each.label for each in samples])
-        return functional.cross_entropy(words, paddle.to_tensor(masks.labels)) + functional.cross_entropy(
-            following, labels
-        )
+        originals = paddle.to_tensor(np.concatenate([row["originals"] for row in batch]))
+        labels = paddle.to_tensor([row["label"] for row in batch])
+        return functional.cross_entropy(words, originals) + functional.cross_entropy(following, labels)
+
+
+def _padded(batch: Sequence[Example], name: str, length: int) -> paddle.Tensor:
+    return paddle.to_tensor(np.stack([np.pad(row[name], (0, length - len(row[name]))) for row in batch]))
 
 
 NAMES = {
@@ -123,14 +126,16 @@ def of_fluid(correction: float) -> float:
     return EPSILON
 
 
-def costs(network: PlainErnie, steps: Iterable[Step], recipe: Recipe, epsilon: Epsilon = of_paddle) -> list[float]:
+def costs(
+    network: PlainErnie, batches: Iterable[Sequence[Example]], recipe: Recipe, epsilon: Epsilon = of_paddle
+) -> list[float]:
     """Train, and return the cost of each step."""
     parameters = dict(network.named_parameters())
     first = {name: np.zeros(each.shape, np.float32) for name, each in parameters.items()}
     second = {name: np.zeros(each.shape, np.float32) for name, each in parameters.items()}
     found = []
-    for number, step in enumerate(steps):
-        cost = network.cost(step)
+    for number, batch in enumerate(batches):
+        cost = network.cost(batch)
         cost.backward()
         found.append(float(cost))
         gradients = {name: each.grad.numpy() for name, each in parameters.items()}

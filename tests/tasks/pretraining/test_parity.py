@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from onion.tasks.pretraining.corpus.ernie_examples import example_of
 from scripts.pretraining_parity import plain
 from scripts.pretraining_parity.__main__ import TOLERANCE, compare
-from scripts.pretraining_parity.material import Recipe, batches
+from scripts.pretraining_parity.material import Recipe, first
 from tests.tasks.pretraining.samples import sample
 
 VOCAB_SIZE = 120
@@ -23,7 +24,7 @@ def lines():
     def units():
         return [chance.integers(4, 16, chance.integers(1, 4)).tolist() for _ in range(chance.integers(1, 9))]
 
-    return [sample(units(), units(), label=int(chance.integers(2))) for _ in range(30 * 4)]
+    return [example_of(sample(units(), units(), label=int(chance.integers(2)))) for _ in range(30 * 4)]
 
 
 def test_thirty_steps_cost_what_they_cost_in_plain_paddle(lines):
@@ -41,7 +42,7 @@ def test_the_costs_tell_of_each_part_of_the_update(lines, changed, monkeypatch):
     recipe = Recipe(batch_size=4, steps=12)
     other = dataclasses.replace(recipe, **changed)
     costs = plain.costs
-    monkeypatch.setattr(plain, "costs", lambda network, steps, _, epsilon: costs(network, steps, other, epsilon))
+    monkeypatch.setattr(plain, "costs", lambda network, batches, _, epsilon: costs(network, batches, other, epsilon))
     assert max(compare(lines, recipe, VOCAB_SIZE).apart) > 10 * TOLERANCE
 
 
@@ -52,7 +53,7 @@ def test_the_rate_rises_from_nothing_and_jumps_down_to_what_it_would_be_without_
 
 def test_too_few_lines_are_refused(lines):
     with pytest.raises(ValueError, match="30 batches of 5 need 150 lines, not 120"):
-        list(batches(lines, Recipe(batch_size=5), VOCAB_SIZE))
+        first(lines, Recipe(batch_size=5))
 
 
 def test_the_epsilon_of_old_is_larger_in_the_first_steps():
