@@ -18,8 +18,8 @@ train: $(READY)
 
 ## list the targets
 help:
-	@awk '/^## / {sub(/^## /, ""); text = text (text ? sprintf("\n%-24s", "") : "") $$0; next} \
-	      text {sub(/:.*/, ""); printf "make %-19s%s\n", $$0, text; text = ""}' $(firstword $(MAKEFILE_LIST)) sprintf("\n%-25s", %-20s%s\n",
+	@awk '/^## / {sub(/^## /, ""); text = text (text ? sprintf("\n%-25s", "") : "") $$0; next} \
+	      text {sub(/:.*/, ""); printf "make %-20s%s\n", $$0, text; text = ""}' $(firstword $(MAKEFILE_LIST))
 
 ## lint and all tests, by WORKERS (2) processes at the same time
 test: lint
