@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.pretraining.rows import IGNORED, Batch, write_batches, write_rows
+from benchmarks.pretraining.rows import IGNORED, Batch, Row, write_batches, write_rows
 from benchmarks.pretraining.work import Job
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
@@ -51,7 +51,9 @@ def job(room: Path, lines: Path, vocabulary: Path, steps: int, shape: EncoderCon
     if len(samples) < max(steps, FEW) * size:
         raise ValueError(f"{lines} has {len(samples)} rows, too few for {steps} batches of {size}; ask for fewer steps")
     write_batches(str(room / "few.npz"), list(few(samples[: FEW * size], shape.vocab_size)))
-    rows = [{"ids": each.ids, "types": each.sentences, "units": each.units, "label": each.label} for each in samples]
+    rows: list[Row] = [
+        {"ids": each.ids, "types": each.sentences, "units": each.units, "label": each.label} for each in samples
+    ]
     write_rows(str(room / "rows.npz"), rows[: steps * size])
     tokens = sum(len(row["ids"]) for row in rows[: steps * size])
     named = {"rows": str(room / "rows.npz"), "few": str(room / "few.npz"), "vocab_size": shape.vocab_size}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.composition import last_object
 from benchmarks.frame.processes import THREADS, FailedError, end_of, run_logged
 from benchmarks.frame.study import Result, sum_of
 from benchmarks.pretraining.study.arms import (
@@ -184,13 +185,12 @@ class FineTuningPiece(Piece):
         train, dev = (place.data / name for name in self.files)
         if place.scale < 1:
             train, dev = (head_of(path, place.own / path.name, place.scale) for path in (train, dev))
-        encoder = encoder_folder(ERNIE, place.data, place.own.parent / "encoders")
         job, answer = place.own / "job.json", place.own / "answer.json"
         job_of = {
             **self.settings(place.scale),
             "train": str(train),
             "dev": {"dev": str(dev)},
-            "encoder": str(place.needs[0] / "encoder" if place.needs else encoder.absolute()),
+            "encoder": str(self._encoder(place).absolute()),
             "seed": self.seed,
             "answer": str(answer),
         }
@@ -204,6 +204,12 @@ class FineTuningPiece(Piece):
             "seconds": found["seconds"],
             "steps": found["steps"],
         }
+
+    @staticmethod
+    def _encoder(place: Place) -> Path:
+        if place.needs:
+            return place.needs[0] / "encoder"
+        return encoder_folder(ERNIE, place.data, place.own.parent / "encoders")
 
 
 @dataclass(frozen=True)
@@ -237,17 +243,6 @@ def record(piece: Piece, data: Path, scale: float) -> Any:
     """Return all that decides about a result, as JSON values."""
     needs = [record(each, data, scale) for each in piece.needs]
     return [piece.settings(scale), [sum_of(data / name) for name in piece.files], needs]
-
-
-def last_object(log: Path) -> dict[str, Any]:
-    """Return the last line of a log that is a JSON object; an empty one if there is none."""
-    for line in reversed(log.read_text(encoding="utf-8", errors="replace").splitlines()):
-        if line.startswith("{"):
-            try:
-                return dict(json.loads(line))
-            except ValueError:
-                continue
-    return {}
 
 
 def numbers(report: Mapping[str, Any]) -> dict[str, float]:

@@ -1,4 +1,7 @@
-"""A pretrained model on held-out text under masks of one kind: ``python -m ... ENCODER CORPUS LEVEL``; prints JSON."""
+"""A pretrained model on held-out text under masks of one kind; prints its figures in JSON.
+
+python -m benchmarks.pretraining.study.under_masks ENCODER CORPUS LEVEL
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,22 @@ import sys
 from functools import partial
 from typing import Any
 
+from benchmarks.frame.processes import THREADS
 from benchmarks.pretraining.study.arms import BATCH_TOKENS, PRETRAINING
 from onion import DataProvider, Evaluator, Forward, Runner
 from onion.device import use_threads
+from onion.models.pretraining_heads import EncoderForPretraining
 from onion.tasks.collector import Decoder
 from onion.tasks.pretraining.corpus.opening import open_corpus
 from onion.tasks.pretraining.examples import collate
 from onion.tasks.pretraining.masking.masking import MaskedExamples, Masking
 from onion.tasks.pretraining.metric import PretrainingMetric
+from onion.tasks.pretraining.networks import PretrainingNetwork
 from onion.tasks.pretraining.tasks.knowledge_masking import KnowledgeMasking
 
 
 def figures(encoder: str, corpus: str, level: str) -> dict[str, float]:
     """Return what ``PretrainingMetric`` tells of masked words."""
-    from onion.models.pretraining_heads import EncoderForPretraining
-    from onion.tasks.pretraining.networks import PretrainingNetwork
-
     text = open_corpus(corpus)
     known = EncoderForPretraining.from_pretrained(encoder)
     network = PretrainingNetwork(known.encoder, known.cls.predictions)
@@ -40,5 +43,5 @@ def figures(encoder: str, corpus: str, level: str) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    use_threads()
+    use_threads(THREADS)
     print(json.dumps(figures(*sys.argv[1:])))
