@@ -26,8 +26,9 @@ from onion.tasks.pretraining.logistic import logistic_accuracy
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.tasks.halves import Halves, Text
 
-TRIED = 4
-"""Segments of other documents among which the text of the most similar length is looked for."""
+TRIED, MOST_TRIED = 4, 64
+"""Segments of other documents among which the text of the most similar length is looked for, and how many more may be
+tried until one has a whole sentence that fits."""
 
 
 @attrs.frozen(kw_only=True)
@@ -106,21 +107,28 @@ class _Sampler:
         return {**joined([first, second], self.cls_id, self.sep_id), "label": follows}
 
     def _of_another(self, number: int, length: int, draws: Draws) -> Text:
-        """Return sentences in a row of another document, of at most this length and about as long."""
+        """Return sentences in a row of another document, of at most this length and about as long.
+
+        A cut sentence would tell that it does not follow, so one is taken only where no whole sentence is found.
+        """
         segments = self.halves.segments
         own = segments.beside(int(self.halves.chosen[number]))
         found: list[Text] = []
-        for attempt in range(TRIED):
+        for attempt in range(MOST_TRIED):
             place = draws.below(len(segments) - len(own), f"other {attempt}")
-            found.append(_run(segments[place + len(own) * (place >= own.start)], length))
-        return max(found, key=lambda text: len(text[0]))
+            segment = segments[place + len(own) * (place >= own.start)]
+            found.append(_run(segment, length))
+            best = max(found, key=lambda text: len(text[0]))
+            if len(found) >= TRIED and len(best[0]):
+                return best
+        return segment.ids[:length], segment.flags[:length]
 
 
 def _run(segment: Segment, length: int) -> Text:
-    """Return the longest run of sentences of at most this length; of a sentence that is longer, the beginning."""
+    """Return the longest run of whole sentences of at most this length; nothing if each sentence is longer."""
     borders = np.append(starts(segment.flags, IN_SENTENCE), len(segment.ids))
     sizes = borders[None] - borders[:, None]
     sizes[sizes > length] = 0
     begin, end = np.unravel_index(sizes.argmax(), sizes.shape)
-    run = slice(borders[begin], borders[end]) if sizes.max() > 0 else slice(0, length)
+    run = slice(borders[begin], borders[end])
     return segment.ids[run], segment.flags[run]

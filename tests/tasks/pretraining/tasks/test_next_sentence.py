@@ -74,6 +74,13 @@ def test_halves_are_drawn_half_and_half_and_lengths_tell_little(tokenizer):
         assert by_number(found[:half], found[half:], number) < 0.54
 
 
+def test_no_sentence_is_cut_where_a_whole_one_fits(tokenizer):
+    # Three of four segments are one long sentence; its beginning alone would tell that it does not follow.
+    corpus = corpus_of(tokenizer, *[["丙" * 80 + "。"]] * 90, *[["戊己。庚辛。"]] * 30)
+    found = examples_of(NextSentence(), corpus, 4)
+    assert {said(tokenizer, each, "") for each in found if not each["label"]} == {"戊己。/戊己。/"}
+
+
 def test_negatives_are_never_of_the_same_document(tokenizer):
     # Each document has a character of its own in every sentence.
     corpus = corpus_of(tokenizer, *([f"{own}甲。" * 3 + f"{own}乙。" * 40] for own in "戊己庚辛壬癸"))
