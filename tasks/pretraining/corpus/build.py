@@ -24,7 +24,7 @@ from onion.data.workers import Workers
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.hashing import digest_of_file
-from onion.tasks.pretraining.corpus.encoding import Counts, DocumentEncoder, Encoded, Paragraphs, blocks_of
+from onion.tasks.pretraining.corpus.encoding import VERSION, Counts, DocumentEncoder, Encoded, Paragraphs, blocks_of
 from onion.tasks.pretraining.corpus.folder import TOKENIZER, CorpusFolder
 from onion.tasks.pretraining.corpus.manifest import MANIFEST, Input, Manifest, Origin, ShardRecord
 from onion.tasks.pretraining.corpus.raw_text import read_documents
@@ -100,6 +100,7 @@ class Build:
             segmenter_version=self.segmenter.version,
             dictionary_sha256=self.segmenter.dictionary_sha256,
             shard_tokens=self.shard_tokens,
+            encoding=VERSION,
             inputs=tuple(inputs),
         )
 

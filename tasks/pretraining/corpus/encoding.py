@@ -19,6 +19,9 @@ from onion.tasks.pretraining.corpus.token_flags import token_flags
 Paragraphs = Sequence[str]
 Item = TypeVar("Item")
 
+VERSION = 1
+"""Of the way documents are encoded and flagged. Raise it when equal texts give other ids or flags."""
+
 AT_ONCE = 1 << 18
 """Characters of the paragraphs that are tokenized at once, with some 100 bytes for each token meanwhile."""
 

@@ -57,6 +57,7 @@ class Origin:
         segmenter, segmenter_version: its name and version.
         dictionary_sha256: of the dictionary of the segmenter, if it has one of its own.
         shard_tokens: a shard ends with the block of documents that brings it to so many.
+        encoding: version of the code that makes ids and flags of them.
         inputs: in their order.
     """
 
@@ -67,6 +68,7 @@ class Origin:
     segmenter_version: str = attrs.field(validator=TEXT)
     dictionary_sha256: str | None = attrs.field(validator=OPTIONAL_TEXT)
     shard_tokens: int = attrs.field(validator=NATURAL)
+    encoding: int = attrs.field(validator=NATURAL)
     inputs: Sequence[Input]
 
     def differences(self, other: Origin) -> str:

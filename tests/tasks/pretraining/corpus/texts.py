@@ -51,5 +51,5 @@ def sums(folder):
 def build_again_and_again(place):
     """Kill builds after every number of operations on files in a process of its own; print each status."""
     done = module("tests.tasks.pretraining.corpus.killed_builds", str(place))
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
