@@ -172,7 +172,7 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
     _add_quiet(command)
     file = ".yaml or .json file of settings; flags override it"
     command.add_argument("--settings", type=Path, metavar="FILE", help=file)
-    _add_declared(command, declared_in(PretrainingSettings))
+    _add_declared(command, PretrainingSettings.declared())
     _add_set(command, "set a setting of a task or of the masks, such as masking.share=0.2")
     _add_threads(command)
     command.set_defaults(command=pretraining.pretrain)

@@ -10,8 +10,7 @@ from onion.cli.commands import start_paddle
 from onion.cli.processes import run_in_processes
 from onion.errors import DataError
 from onion.host import launch
-from onion.tasks.finetune.declared import declared_in
-from onion.tasks.pretraining.settings import PretrainingSettings
+from onion.tasks.pretraining.settings import EXCLUSIVE, PretrainingSettings
 from onion.text_formats import json_text
 
 
@@ -43,7 +42,10 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     from onion.tasks.finetune.config_file import read_settings
 
     file = {} if options.settings is None else read_settings(options.settings, PretrainingSettings)
-    flags = {name: value for name, value in vars(options).items() if name in declared_in(PretrainingSettings)}
+    flags = {name: value for name, value in vars(options).items() if name in PretrainingSettings.declared()}
+    for pair in EXCLUSIVE:
+        if any(name in flags for name in pair):
+            file = {name: value for name, value in file.items() if name not in pair}
     chosen: dict[str, Any] = {}
     for name, value in options.set:
         if name in chosen or name in flags:

@@ -35,7 +35,9 @@ class Declared:
 
     def shown(self, default: Any) -> str | None:
         """Return how a default is shown; None: there is none."""
-        return self.default if default is attrs.NOTHING or default in (None, (), {}) else str(default)
+        if default is attrs.NOTHING or default in (None, (), {}):
+            return self.default
+        return ",".join(default) if isinstance(default, tuple) else str(default)
 
 
 def setting(

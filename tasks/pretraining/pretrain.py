@@ -17,7 +17,6 @@ from onion import (
     GradientMachine,
     Logger,
     MixedPrecision,
-    MovingAverage,
     NanGuard,
     ParameterUpdater,
     Progress,
@@ -26,7 +25,6 @@ from onion import (
     Signals,
     TaskSampler,
     Tester,
-    UseAverage,
 )
 from onion.checkpointing.run_state import best_checkpoint
 from onion.data.source import Indexed
@@ -100,7 +98,9 @@ class Part:
 
 
 def _some(examples: Indexed) -> Sequence[Any]:
-    return [examples[number] for number in range(min(COUNTED, len(examples)))]
+    """Return some examples, as far from each other as they can be."""
+    many = len(examples)
+    return [examples[number * many // min(COUNTED, many)] for number in range(min(COUNTED, many))]
 
 
 @attrs.frozen
@@ -133,6 +133,8 @@ class PretrainingJob:
         digest = digest_of_tokenizer(corpus.tokenizer)
         if held_out is not None and digest_of_tokenizer(held_out.tokenizer) != digest:
             raise DataError(f"{settings.held_out}: built with another tokenizer than {settings.corpus}; build it anew")
+        if held_out is not None and held_out.fingerprint == corpus.fingerprint:
+            raise DataError(f"{settings.held_out}: is the corpus that is learned from; test on another one")
         tasks = tasks_of(settings)
         seed_everything(settings.seed)
         network, sums = _network(settings, corpus, tasks)
@@ -147,7 +149,8 @@ class PretrainingJob:
     def tests_stages(self) -> bool:
         """Whether there are several stages, and every task is tested after each."""
         settings = self.settings
-        return settings.held_out is not None and settings.test_every == "pass" and len(settings.strategy().table) > 1
+        tested = all(part.tested is not None for part in self.parts.values())
+        return tested and settings.test_every == "pass" and len(settings.strategy().table) > 1
 
     def baseline(self) -> dict[str, float]:
         """Return figures that learning nothing would reach on the held-out corpus, by task."""
@@ -172,7 +175,6 @@ class PretrainingJob:
             betas=(settings.adam_beta1, settings.adam_beta2),
             epsilon=settings.adam_epsilon,
         )
-        average = MovingAverage(network, settings.ema_decay) if settings.ema_decay else None
         resume: bool | Literal["force"] = "force" if force_resume else True
         training = Runner(
             Progress(),
@@ -184,9 +186,8 @@ class PretrainingJob:
             EncoderWriter(
                 network, output / "encoder", self.corpus.tokenizer, settings.layout, every=settings.save_every or "pass"
             ),
-            *(self._tester(name, average) for name, part in self.parts.items() if part.tested is not None),
+            *(self._tester(name) for name, part in self.parts.items() if part.tested is not None),
             TaskSampler({name: self._data(name) for name in self.parts}, strategy, seed=settings.seed),
-            *([average] if average else []),
             ParameterUpdater(optimizer),
             *([] if settings.precision == "float32" else [MixedPrecision(settings.precision)]),
             NanGuard(check_every=settings.log_every),
@@ -207,7 +208,7 @@ class PretrainingJob:
             )
         )
 
-    def _tester(self, name: str, average: MovingAverage | None) -> Tester:
+    def _tester(self, name: str) -> Tester:
         part = self.parts[name]
         assert part.tested is not None
         every: Interval = self.settings.test_every or "pass"
@@ -217,9 +218,8 @@ class PretrainingJob:
             lengths=part.tested.lengths,
             collate=partial(_batch_of, name, self.corpus.tokenizer.pad_id),
         )
-        averaged = [UseAverage(average)] if average else []
         metric = PretrainingMetric(part.task.classes, part.task.masks)
-        test = Runner(data, Evaluator(metric), *averaged, Decoder(self.network), Forward(self.network))
+        test = Runner(data, Evaluator(metric), Decoder(self.network), Forward(self.network))
         return Tester(test, every=every, name=name)
 
 
@@ -273,7 +273,7 @@ def _network(
 
 def _part(task: PretrainingTask, corpus: Corpus, held_out: Corpus | None, masking: Masking, seed: int) -> Part:
     samples = task.samples(corpus, seed)
-    other = None if held_out is None else task.samples(held_out, seed)
+    other = None if held_out is None else task.held_out_samples(held_out, seed)
 
     def masked(given: PassExamples) -> PassExamples:
         return MaskedExamples(given, masking, corpus.tokenizer, seed) if task.masks else given
@@ -309,7 +309,7 @@ def made(given: Mapping[str, Any]) -> PretrainingSettings:
     Raises:
         DataError: there is no such setting, or a value is invalid.
     """
-    general = attrs.fields_dict(PretrainingSettings)
+    general = PretrainingSettings.declared()
     options = {**given.get("options", {}), **{name: value for name, value in given.items() if "." in name}}
     own = {name: value for name, value in given.items() if "." not in name and name != "options"}
     if unknown := [name for name in own if name not in general]:
@@ -354,7 +354,7 @@ def train(
     report = {
         "step": state.step,
         **dict(sorted(best_checkpoint(runner[Saver].folder).run["metrics"].items())),
-        **job.baseline(),
+        **(job.baseline() if signal is None else {}),
         "seconds": round(perf_counter() - begun, 1),
         "output": str(folder.output),
         "encoder": str(folder.output / "encoder"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from onion.errors import CompositionError, DataError
-from onion.tasks.finetune.declared import setting
+from onion.tasks.finetune.declared import Declared, declared_in, setting
 from onion.tasks.finetune.loop_settings import LoopSettings
 from onion.tasks.names import PRETRAINING_TASK_NAMES
 from onion.tasks.validators import (
@@ -41,6 +41,12 @@ MASKING = "masking"
 
 KEPT = 5
 """By default a task of a continual schedule has a fifth of its batches in each later stage, as in ERNIE 2.0's study."""
+
+NOT_OF_PRETRAINING = ("ema_decay", "test_batch_size", "monitor", "early_stopping")
+"""Settings of other trainings: here no average is kept, no checkpoint is the best, and tests have as large batches."""
+
+EXCLUSIVE = (("config", "encoder"), ("max_steps", "stages"))
+"""Settings of which a pretraining has one."""
 
 TASKS = some_of(PRETRAINING_TASK_NAMES)
 
@@ -143,6 +149,15 @@ class PretrainingSettings(LoopSettings):
         convert=attrs.converters.optional(as_float),
     )
     options: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @classmethod
+    def declared(cls) -> dict[str, tuple[Declared, Any]]:
+        """Return the settings that a pretraining has: name -> (declaration, default)."""
+        return {name: each for name, each in declared_in(cls).items() if name not in NOT_OF_PRETRAINING}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings by name, as JSON values."""
+        return {name: value for name, value in super().as_json().items() if name not in NOT_OF_PRETRAINING}
 
     def __attrs_post_init__(self) -> None:
         if (self.config is None) == (self.encoder is None):

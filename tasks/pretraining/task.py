@@ -66,6 +66,13 @@ class PretrainingTask(ABC):
             DataError: the corpus has nothing that this task could learn from; the message says what is missing.
         """
 
+    def held_out_samples(self, corpus: Corpus, seed: int) -> PassExamples | None:
+        """Return the examples of a corpus to test on; None: there are none that were not learned from.
+
+        Default: those of :meth:`samples`.
+        """
+        return self.samples(corpus, seed)
+
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return figures that are reached without reading the text in order, to be beaten on held-out examples.
 

@@ -9,7 +9,7 @@ import attrs
 
 from onion.errors import DataError
 from onion.models.words.names import KINDS, SPLITTINGS
-from onion.tasks.finetune.declared import setting
+from onion.tasks.finetune.declared import declared_in, setting
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.validators import COUNT, NATURAL, PART, POSITIVE, TEXT, as_float, one_of
 
@@ -87,7 +87,7 @@ class DistillSettings(Settings):
         Raises:
             DataError: one is missing, unknown or invalid.
         """
-        known = [name for name in attrs.fields_dict(cls) if name not in NOT_OF_STUDENTS]
+        known = [name for name in declared_in(cls) if name not in NOT_OF_STUDENTS]
         odd = [name for name in given if name not in known]
         if odd:
             raise DataError(f"unknown setting {odd[0]!r}; a distillation has {', '.join(known)}")

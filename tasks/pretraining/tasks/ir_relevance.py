@@ -45,6 +45,7 @@ class IRRelevance(PretrainingTask):
     Attributes:
         questions: a file in SQuAD's format (SQuAD, CMRC 2018, DRCD). Of the corpus this task takes the tokenizer
             only.
+        held_out: another such file, to test on. Default: the task is not tested.
         max_length: most tokens of an example, special ones included. Default 128.
     """
 
@@ -52,6 +53,7 @@ class IRRelevance(PretrainingTask):
     task_id: ClassVar[int] = 6
 
     questions: str = attrs.field(validator=TEXT)
+    held_out: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
 
     @property
     def classes(self) -> Sequence[str]:
@@ -83,6 +85,10 @@ class IRRelevance(PretrainingTask):
             f"{self.name} {self.max_length} of {passages.texts.fingerprint} for {corpus.fingerprint} by {seed}"
         )
         return DrawnExamples(lengths, fingerprint, seed, _Sampler(passages, similar, chosen, longest))
+
+    def held_out_samples(self, corpus: Corpus, seed: int) -> DrawnExamples | None:
+        """Return the examples of the questions to test on, if there are any; see :meth:`samples`."""
+        return None if self.held_out is None else attrs.evolve(self, questions=self.held_out).samples(corpus, seed)
 
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return ``accuracy.commonest``, ``accuracy.shared_tokens`` and ``accuracy.shared_bigrams``."""

@@ -174,6 +174,20 @@ def test_a_file_of_settings_says_what_flags_say(given, tmp_path, capsys):
     assert made(again).max_steps == 2
 
 
+def test_a_flag_takes_the_place_of_what_it_excludes_in_the_file(given, encoder_folder, tmp_path, capsys):
+    stages = [{"knowledge-masking": 3}]
+    file = given(max_steps=None, stages=stages)
+    (tmp_path / "settings.json").write_text(json.dumps(file))
+    words = ["--settings", f"{tmp_path}/settings.json", "--quiet", "--max-steps", "1"]
+    assert main(["pretrain", *words, "--output", f"{tmp_path}/run"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["step"] == 1
+
+
+def test_the_corpus_itself_is_no_held_out_text(given, corpora):
+    with pytest.raises(DataError, match="is the corpus that is learned from; test on another one"):
+        PretrainingJob.prepare(made(given(held_out=str(corpora / "train"))))
+
+
 def test_another_pretraining_in_the_folder_is_refused(given, tmp_path):
     train(made(given(max_steps=1)), tmp_path / "run", quiet=True)
     with pytest.raises(CheckpointError, match=r"holds another run \(learning_rate 0.01 there, 0.5 here\)"):
@@ -190,7 +204,8 @@ def test_another_pretraining_in_the_folder_is_refused(given, tmp_path):
         ({"tasks": "knowledge-masking,knowledge-masking"}, "tasks must be some of knowledge-masking, .* each once"),
         ({"rates_by_task": True}, "the schedule linear ends with the training"),
         ({"corpus": None}, "corpus is missing"),
-        ({"tempo": 3}, "unknown setting 'tempo'"),
+        ({"tempo": 3}, "unknown setting 'tempo'; a pretraining has corpus"),
+        ({"ema_decay": 0.9}, "unknown setting 'ema_decay'"),
         ({"tasks": "guessing"}, "tasks must be some of knowledge-masking"),
         ({"knowledge-masking.tempo": 3}, "unknown setting 'tempo'"),
         ({"masking.tempo": 3}, "unknown setting 'tempo'"),

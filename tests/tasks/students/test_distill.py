@@ -173,7 +173,7 @@ def test_recipes_and_what_is_given_over_them(given):
     [
         ({"student": "gru"}, "student must be one of bow, cnn, lstm, tiny, got 'gru'"),
         ({"teacher_weight": 0, "copies": 2}, "teacher_weight is 0, but rows without labels and altered copies"),
-        ({"encoder": "minilm"}, "unknown setting 'encoder'; a distillation has passes"),
+        ({"encoder": "minilm"}, "unknown setting 'encoder'; a distillation has teacher"),
         ({"temperature": 0}, "temperature must be a number > 0"),
         ({"student": "tiny", "layers": 3}, "--layers 3: the teacher has 2; choose at most as many"),
         ({"teacher": "nowhere"}, "nowhere holds no run of onion"),

@@ -136,3 +136,19 @@ def test_a_network_learns_which_passage_answers(task, corpus):
     assert set(baseline) == {"accuracy.commonest", "accuracy.shared_tokens", "accuracy.shared_bigrams"}
     assert max(baseline.values()) < 0.45
     assert learnt(IRRelevance(questions="-"), train, held_out, passes=10) > max(baseline.values()) + 0.05
+
+
+def test_it_is_tested_on_other_questions_or_on_none(task, corpus, tmp_path):
+    articles = [
+        [("甲乙。", ("甲？", "乙")), ("丙丁。", ("丙？", "丁"))],
+        [("戊己。", ("戊？", "己")), ("庚辛。", ("庚？", "辛"))],
+    ]
+    learned = task(*articles)
+    assert learned.held_out_samples(corpus, 0) is None
+    (tmp_path / "questions.json").rename(tmp_path / "other.json")
+    both = IRRelevance(
+        questions=task(*articles, articles[1]).questions, held_out=str(tmp_path / "other.json"), max_length=24
+    )
+    tested = both.held_out_samples(corpus, 0)
+    assert tested is not None
+    assert len(tested) == 4 < len(both.samples(corpus, 0))
