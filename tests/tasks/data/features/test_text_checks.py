@@ -20,7 +20,9 @@ from tests.tasks.helpers import films, write_tsv
 PAD, UNK, CLS, SEP, MASK, WORD = range(6)
 EMPTY, UNKNOWN, FILM = [CLS, SEP], [CLS, UNK, UNK, SEP], [CLS, WORD, UNK, SEP]
 SILENT = "texts without any token, out of {} (are the texts missing, or is the tokenizer incomplete?)"
-STRANGE = "texts of unknown tokens only, out of {} (does the vocabulary fit these texts?)"
+UNFIT = "does the vocabulary fit these texts? The encoder minilm is for English, wiki-zh for Chinese"
+STRANGE = f"texts of unknown tokens only, out of {{}} ({UNFIT})"
+STRANGE_TOKENS = f"unknown tokens, out of {{}} ({UNFIT})"
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,9 @@ STRANGE = "texts of unknown tokens only, out of {} (does the vocabulary fit thes
         ([FILM, EMPTY, [CLS, PAD, SEP, SEP]], {SILENT.format(3): 2}),
         ([UNKNOWN, UNKNOWN, FILM], {STRANGE.format(3): 2}),
         ([UNKNOWN, EMPTY, FILM], {SILENT.format(3): 1, STRANGE.format(3): 1}),
+        ([[CLS, WORD, UNK, UNK, SEP]], {STRANGE_TOKENS.format(3): 2}),
+        ([FILM, UNKNOWN, [CLS, WORD, SEP]], {STRANGE_TOKENS.format(5): 3}),
+        ([FILM, UNKNOWN, [CLS, WORD, WORD, SEP]], {}),  # half of them
         ([[CLS, MASK, SEP]], {}),  # what a masked language model is asked
         ([FILM, [], EMPTY, []], {SILENT.format(4): 3}),
     ],
