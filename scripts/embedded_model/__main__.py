@@ -3,9 +3,9 @@
     python -m scripts.embedded_model RUN/encoder --figures figures.json --held-out CORPUS
 
 Writes ``models/embedded/wiki-zh``: weights of 16 bits, config, tokenizer, and the card with the figures. CORPUS is a
-folder of ``onion corpus build`` with text that the encoder has not seen. Nothing is written if the folder would be 20 MB
-or more, or if 16 bits change the outputs by more than 0.02 or the loss of masked words by 0.01 nats or more. The same
-encoder and figures give the same bytes.
+folder of ``onion corpus build`` with text that the encoder has not seen. Nothing is written if the folder would be
+20 MB or more, or if 16 bits change the outputs by more than 0.02 or the loss of masked words by 0.01 nats or more. The
+same encoder and figures give the same bytes.
 
 Prints the table of figures, which docs/encoders.md has too. The keys of figures.json: scripts/embedded_model/card.py.
 """

@@ -72,13 +72,13 @@ class Figures:
         """Read a file; raise a DataError if it is not what it should be."""
         try:
             found = cls(**json.loads(path.read_text(encoding="utf-8")))
-            found.rows()
+            found.table(""), f"{found.documents:,}", found.training.items()
             return found
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
         except (ValueError, TypeError, AttributeError, KeyError, statistics.StatisticsError) as error:
             keys = ", ".join(attrs.fields_dict(cls))
-            raise DataError(f"{path}: not the figures of a model ({error!r}); it has to be an object of {keys}") from None
+            raise DataError(f"{path}: not the figures of a model ({error!r}); write an object of {keys}") from None
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the lines of the table of fine-tunings."""
@@ -102,7 +102,7 @@ def card(name: str, config: PretrainedConfig, figures: Figures, difference: Diff
         figures: of its training.
         difference: between the encoder and the one with 16 bits.
     """
-    sizes = config.as_dict()
+    sizes = config.to_dict()
     return TEXT.format(
         name=name,
         sizes=f"{sizes['num_hidden_layers']} layers, hidden size {sizes['hidden_size']}",

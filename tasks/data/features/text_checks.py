@@ -30,8 +30,8 @@ TOGETHER = ((EMPTY, UNKNOWN), (UNLEARNED,))
 class Tally:
     """Counts examples as they are made, and notes what applies to more than half of them, or of their tokens.
 
-    An example is empty if it has special tokens only, and unknown if its other tokens are all unknown. Special tokens do
-    not count as tokens.
+    An example is empty if it has special tokens only, and unknown if its other tokens are all unknown. Special tokens
+    do not count as tokens.
 
     Args:
         tokenizer: made the ids.

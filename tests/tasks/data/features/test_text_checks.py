@@ -103,6 +103,12 @@ def test_of_training_evaluation_and_prediction(told, strange, tmp_path, make_set
     assert told() == []
 
 
+def test_of_a_training_on_texts_of_another_language(told, tmp_path, make_settings):
+    path = write_tsv(tmp_path / "chinese.tsv", [("中国人民", "good"), ("文学作品", "bad"), ("中华文明", "good")])
+    train(make_settings(train=str(path), dev=str(path), passes=1), tmp_path / "out")
+    assert told().count(f"{path}: {STRANGE_TOKENS.format(12)}: 8") == 1
+
+
 def test_of_embeddings(told, tmp_path, encoder_folder):
     embedder = Embedder.from_pretrained(encoder_folder, max_length=16, batch_size=2)
     embedder(["", "film"])
