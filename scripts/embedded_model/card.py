@@ -26,7 +26,8 @@ tags: [onion, paddlepaddle, ernie]
 
 # {name}
 
-A small encoder for Chinese that comes with onion: `onion train --encoder {name} ...`. {sizes}, the vocabulary of ERNIE
+A small encoder for Chinese that comes with onion: `onion train --encoder {name} ...`. {sizes}, the
+vocabulary of ERNIE
 1.0, with its masked LM head; weights of 16 bits, read as float32. `onion pretrain` made it from random weights.
 
 ## Licence
