@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 Indices = NDArray[np.int64]
 Example = TypeVar("Example")
 
-SHUFFLED, BATCHES, PADDLE, WEIGHTED, BUFFERED, REST, TOKENS, INTERLEAVED = range(8)
+SHUFFLED, BATCHES, PADDLE, WEIGHTED, BUFFERED, REST, TOKENS, INTERLEAVED, TIES = range(9)
 """What random numbers of one seed and pass are drawn for: each purpose has its own. PADDLE is that of
-`onion.data.paddle_loader`, TOKENS of `onion.data.order_by_tokens`. They stay as they are, since runs are resumed by
-later versions."""
+`onion.data.paddle_loader`, TOKENS and TIES of `onion.data.order_by_tokens`. They stay as they are, since runs are
+resumed by later versions."""
 
 BLOCK = 4096
 """Random numbers that a shuffle buffer draws at a time."""
