@@ -153,10 +153,7 @@ def _add_push(command: argparse.ArgumentParser) -> None:
 
 def _add_train(command: argparse.ArgumentParser) -> None:
     _add_output(command, "folder for checkpoints and the log")
-    force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
-    command.add_argument("--force-resume", action="store_true", help=force)
-    processes = "processes of this machine that train together (default: %(default)s)"
-    command.add_argument("--processes", type=natural, default=1, metavar="N", help=processes)
+    _add_resumption(command)
     _add_settings(command)
     command.set_defaults(command=run.train)
 
@@ -165,10 +162,7 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
     _add_output(command, "folder for checkpoints, the log and the encoder")
     extend = "go on with a run of fewer tasks in the folder: the same encoder and optimizer, and fresh heads"
     command.add_argument("--extend", action="store_true", help=extend)
-    force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
-    command.add_argument("--force-resume", action="store_true", help=force)
-    processes = "processes of this machine that train together (default: %(default)s)"
-    command.add_argument("--processes", type=natural, default=1, metavar="N", help=processes)
+    _add_resumption(command)
     _add_quiet(command)
     file = ".yaml or .json file of settings; flags override it"
     command.add_argument("--settings", type=Path, metavar="FILE", help=file)
@@ -221,6 +215,14 @@ def _add_lr_find(command: argparse.ArgumentParser) -> None:
     command.add_argument("--steps", type=natural, default=100, metavar="N", help=steps)
     _add_settings(command)
     command.set_defaults(command=tuning.find_learning_rate)
+
+
+def _add_resumption(command: argparse.ArgumentParser) -> None:
+    """Add the flags of a training in a folder, by one process or several."""
+    force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
+    processes = "processes of this machine that train together (default: %(default)s)"
+    command.add_argument("--processes", type=natural, default=1, metavar="N", help=processes)
 
 
 def _add_output(command: argparse.ArgumentParser, text: str) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from onion.checkpointing.atomic_files import replace_file
 from onion.cli.processes import run_in_processes
@@ -23,6 +23,9 @@ from onion.host import launch
 from onion.tasks.finetune.declared import declared_in
 from onion.tasks.finetune.settings import Settings
 from onion.text_formats import csv_lines, json_text
+
+if TYPE_CHECKING:
+    from onion.tasks.finetune.fine_tune import Trained
 
 DIFFERS = 1
 WIDTH = 110
@@ -69,6 +72,11 @@ def train(options: argparse.Namespace) -> int:
 
     settings = config_file.resolve(*settings_layers(options))
     trained = fine_tune.train(settings, options.output, options.force_resume, options.quiet)
+    return ended(trained)
+
+
+def ended(trained: Trained) -> int:
+    """Print the report of a training on the first of its processes; return the exit status."""
     if launch.rank() == 0:
         print(json_text(trained.report))
     if trained.signal is None:
@@ -85,11 +93,11 @@ def settings_layers(options: argparse.Namespace) -> tuple[dict[str, Any], dict[s
     return (
         dict(presets.preset(options.preset)) if options.preset else {},
         config_file.read_config(options.config) if options.config else {},
-        {**flags, **_chosen(options, flags)},
+        {**flags, **chosen(options, flags)},
     )
 
 
-def _chosen(options: argparse.Namespace, flags: Collection[str] = ()) -> dict[str, Any]:
+def chosen(options: argparse.Namespace, flags: Collection[str] = ()) -> dict[str, Any]:
     """Return the settings of ``--set``, each of which may be given once and not by a flag too."""
     found: dict[str, Any] = {}
     for name, value in options.set:
@@ -106,7 +114,7 @@ def evaluate(options: argparse.Namespace) -> int:
     from onion.tasks.finetune import inference
     from onion.tasks.finetune.run_folder import find_run
 
-    given = find_run(options.run), options.input, _chosen(options), options.task, options.columns, options.report
+    given = find_run(options.run), options.input, chosen(options), options.task, options.columns, options.report
     print(json_text(inference.evaluate(*given)))
     return 0
 
@@ -120,7 +128,7 @@ def predict(options: argparse.Namespace) -> int:
     from onion.tasks.finetune.predictor import CHUNK
     from onion.tasks.finetune.run_folder import find_run
 
-    settings = _chosen(options)
+    settings = chosen(options)
     if options.carry and options.input in (None, "-"):
         raise DataError("--carry needs --input with a file, which has columns")
     run = find_run(options.run)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from onion.cli.commands import start_paddle
+from onion.cli.commands import ended, start_paddle
 from onion.tasks.finetune.declared import declared_in
 from onion.tasks.students.settings import DistillSettings
-from onion.text_formats import json_text
 
 
 def distill(options: argparse.Namespace) -> int:
@@ -19,9 +17,4 @@ def distill(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks.students.distill import train
 
-    trained = train(settings, options.output, options.force_resume, options.quiet)
-    print(json_text(trained.report))
-    if trained.signal is None:
-        return 0
-    print(f"onion: stopped at step {trained.report['step']}; the same command resumes it", file=sys.stderr)
-    return 128 + int(trained.signal)
+    return ended(train(settings, options.output, options.force_resume, options.quiet))

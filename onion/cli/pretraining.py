@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
-from onion.cli.commands import start_paddle
+from onion.cli.commands import chosen, ended, start_paddle
 from onion.cli.processes import run_in_processes
-from onion.errors import DataError
 from onion.host import launch
 from onion.tasks.pretraining.settings import EXCLUSIVE, PretrainingSettings
-from onion.text_formats import json_text
 
 
 def pretrain(options: argparse.Namespace) -> int:
@@ -29,12 +26,7 @@ def pretrain(options: argparse.Namespace) -> int:
         force_resume=options.force_resume,
         quiet=options.quiet,
     )
-    if launch.rank() == 0:
-        print(json_text(trained.report))
-    if trained.signal is None:
-        return 0
-    print(f"onion: stopped at step {trained.report['step']}; the same command resumes it", file=sys.stderr)
-    return 128 + int(trained.signal)
+    return ended(trained)
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
@@ -46,11 +38,5 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     for pair in EXCLUSIVE:
         if any(name in flags for name in pair):
             file = {name: value for name, value in file.items() if name not in pair}
-    chosen: dict[str, Any] = {}
-    for name, value in options.set:
-        if name in chosen or name in flags:
-            other = "--set" if name in chosen else f"--{name.replace('_', '-')}"
-            raise DataError(f"{name} is set twice, by {other} and by --set; remove one of them")
-        chosen[name] = value
-    own = {**file.pop("options", {}), **file, **flags, **chosen}
+    own = {**file.pop("options", {}), **file, **flags, **chosen(options, flags)}
     return {name: value for name, value in own.items() if value is not None}

@@ -2,7 +2,7 @@
 
 run.json        settings and checksums: of corpora, tokenizer, initial weights
 settings.json   the settings as ``onion pretrain --settings`` reads them
-encoder/        config, weights and tokenizer of the encoder, written after every stage
+encoder/        config, weights and tokenizer of the encoder, written with every checkpoint
 onion.txt, onion.svg    drawings of the runner
 step-*, metrics.jsonl   written by Saver and Logger
 """

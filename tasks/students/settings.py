@@ -96,6 +96,6 @@ class DistillSettings(Settings):
             raise DataError(f"{missing[0]} is missing; set it with --{missing[0]}")
         return cls(**{**RECIPES.get(given["student"], {}), **given})
 
-    def config(self) -> dict[str, Any]:
+    def as_file(self) -> dict[str, Any]:
         """Return what :meth:`of` takes."""
         return {name: value for name, value in self.as_json().items() if name not in NOT_OF_STUDENTS}

@@ -165,7 +165,7 @@ def test_recipes_and_what_is_given_over_them(given):
     settings = DistillSettings.of({name: given()[name] for name in ("teacher", "student", "train", "dev")})
     assert (settings.passes, settings.batch_size, settings.weight_decay, settings.copies) == (10, 100, 0.0, 0)
     assert DistillSettings.of(given(passes=2)).passes == 2
-    assert DistillSettings.of(settings.config()) == settings
+    assert DistillSettings.of(settings.as_file()) == settings
 
 
 @pytest.mark.parametrize(
