@@ -91,7 +91,7 @@ def in_save(state):
 
 
 def other_order(state):
-    state.runner[DataProvider].loader.seed += 1
+    state.runner[DataProvider].loader._order.seed += 1
 
 
 def other_rate(state):
