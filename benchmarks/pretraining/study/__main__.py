@@ -21,26 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.frame.study import Result, Study
-from benchmarks.pretraining.study.arms import (
-    ARMS,
-    DATA_SETS,
-    LEVELS,
-    LONGER,
-    MASKS,
-    NONE,
-    SEEDS,
-    Arm,
-    longer,
-)
-from benchmarks.pretraining.study.page import Findings, page
-from benchmarks.pretraining.study.pieces import (
-    FineTuningPiece,
-    MasksPiece,
-    Piece,
-    Place,
-    PretrainingPiece,
-    record,
-)
+from benchmarks.pretraining.study.arms import ARMS, LEVELS, LONGER, Arm, longer
+from benchmarks.pretraining.study.card import card
+from benchmarks.pretraining.study.findings import Findings, fine_tunings, pieces_of
+from benchmarks.pretraining.study.page import page
+from benchmarks.pretraining.study.pieces import Piece, Place, ShippedPiece, record
+from onion.checkpointing.atomic_files import replace_file
 
 KEPT = Path(__file__).parents[1] / "kept"
 
@@ -79,21 +65,22 @@ class PretrainingStudy(Study[Piece]):
     def arms(self) -> list[Arm]:
         """Return the arms, with the longer one as soon as it is known which is the best."""
         best = self.best()
-        return [arm for arm in (*ARMS, *([longer(best)] if best else [])) if self.chosen(arm.name)]
+        return [*ARMS, *([longer(best)] if best else [])]
 
     def best(self) -> Arm | None:
         """Return the kind of mask with the best mean of all figures; None: not all of them are there."""
         means = {}
         for arm in LEVELS:
-            found = [self.read(piece) for piece in _fine_tunings(arm)]
+            found = [self.read(piece) for piece in fine_tunings(arm)]
             if not all(found):
                 return None
             means[arm] = statistics.mean(result["figure"] for result in found if result)
         return max(means, key=means.__getitem__)
 
     def runs(self) -> Iterator[Piece]:
-        """Yield the pieces, each behind those that it needs."""
-        yield from dict.fromkeys(each for arm in self.arms() for piece in _of_arm(arm) for each in _with_needs(piece))
+        """Yield the pieces of the chosen arms, each behind those that it needs."""
+        arms = [arm for arm in self.arms() if self.chosen(arm.name)]
+        yield from dict.fromkeys(each for arm in arms for piece in pieces_of(arm) for each in _with_needs(piece))
 
     def stem(self, run: Piece) -> str:
         return run.stem
@@ -113,15 +100,21 @@ class PretrainingStudy(Study[Piece]):
         return [run for run in runs if run in open_]
 
     def place(self, run: Piece) -> Place:
-        own = self.work / "runs" / self.path(run).stem
-        needs = [self.work / "runs" / self.path(need).stem for need in run.needs]
-        return Place(own, self.data, needs, self.scale)
+        needs = [self._own(need) for need in run.needs]
+        return Place(self._own(run), self._among_runs(run), self.data, needs, self.scale)
+
+    def _own(self, run: Piece) -> Path:
+        return self._among_runs(run) if run.room is None or self.scale < 1 else run.room
+
+    def _among_runs(self, run: Piece) -> Path:
+        return self.work / "runs" / self.path(run).stem
 
     def execute(self, run: Piece) -> Result:
         place = self.place(run)
-        place.own.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (place.own, place.named):
+            folder.parent.mkdir(parents=True, exist_ok=True)
         found = run.execute(place)
-        place.log.unlink()
+        place.log.unlink(missing_ok=True)
         return found
 
     def summary(self, result: Result) -> str:
@@ -129,21 +122,16 @@ class PretrainingStudy(Study[Piece]):
         return ", ".join(f"{name} {value:.4g}" for name, value in list(told.items())[:4])
 
     def page(self) -> str:
-        return page(Findings(self.arms(), self.read), self.scale)
+        return page(self.findings(), self.scale)
 
+    def write_page(self, table: Path) -> None:
+        super().write_page(table)
+        told, folder = card(self.findings()), self._own(ShippedPiece())
+        if told is not None and folder.is_dir():
+            replace_file(folder / "README.md", told.encode())
 
-def _of_arm(arm: Arm) -> Iterator[Piece]:
-    """Yield the pieces of an arm."""
-    if arm != NONE:
-        yield PretrainingPiece(arm)
-    if arm in LEVELS:
-        yield from (MasksPiece(arm, mask) for mask in MASKS)
-    yield from _fine_tunings(arm)
-
-
-def _fine_tunings(arm: Arm) -> Iterator[FineTuningPiece]:
-    for seed in SEEDS:
-        yield from (FineTuningPiece(arm, data, seed) for data in DATA_SETS)
+    def findings(self) -> Findings:
+        return Findings(self.arms(), self.read)
 
 
 def _with_needs(piece: Piece) -> Iterator[Piece]:

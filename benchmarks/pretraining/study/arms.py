@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,10 +23,10 @@ SHAPE = {
 }
 """The config.json of the encoder, as benchmarks/results has it for Chinese."""
 
-BATCH_TOKENS, WARMUP_STEPS = 4096, 500
 PRETRAINING: Mapping[str, Any] = {
-    "tokens_per_batch": BATCH_TOKENS,
-    "learning_rate": 5e-4,
+    "tokens_per_batch": 1024,
+    "learning_rate": 1e-3,
+    "warmup_ratio": 0.1,
     "adam_beta1": 0.9,
     "adam_beta2": 0.98,
     "weight_decay": 0.01,
@@ -35,65 +35,18 @@ PRETRAINING: Mapping[str, Any] = {
     "test_every": "pass",
     "seed": 1,
 }
-"""Settings of ``onion pretrain`` that all arms have; the rate falls to 0."""
+"""Settings of ``onion pretrain`` that all arms have, as RECIPES found them; the rate falls to 0."""
 
-BUILD = ("--segmenter", "jieba", "--entities", "lac", "--language", "zh")
+CHINESE = ("--segmenter", "jieba", "--entities", "lac", "--language", "zh")
+ENGLISH = ("--language", "en")
 """Of ``onion corpus build``; whoever masks characters only does not look at the units."""
 
 EVERYTHING, WIKIPEDIA, HELD_OUT = "everything", "text_zh", "held-out"
-"""The corpora: the texts of all training splits, one of them alone, and its validation split."""
+WIKIPEDIA_EN, HELD_OUT_EN = "text_en", "held-out-en"
+"""The corpora: the texts of all training splits, Wikipedia's alone, and its validation split."""
 
 MASKS = {"characters": "character", "words": "word", "entities": "entity"}
 """Under which masks each model is tested -> ``masking.levels``; ``entity`` masks words outside of entities."""
-
-
-@dataclass(frozen=True)
-class Arm:
-    """A model: how it is pretrained, if it is.
-
-    ``options`` go to ``onion pretrain`` besides PRETRAINING; ``times`` is its length in TOKENS.
-    """
-
-    name: str
-    title: str
-    corpus: str | None = EVERYTHING
-    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    times: int = 1
-
-
-def _masked(level: str) -> dict[str, Any]:
-    return {"tasks": ["knowledge-masking"], "masking.levels": level}
-
-
-NONE = Arm("none", "random weights", corpus=None)
-CHARACTERS = Arm("characters", "characters masked, as BERT does", options=_masked("character"))
-WORDS = Arm("words", "words masked", options=_masked("word"))
-ENTITIES = Arm("entities", "words and entities masked", options=_masked("entity"))
-ALONE = Arm("text_zh", "words masked, Wikipedia's text alone (CC BY-SA)", WIKIPEDIA, _masked("word"))
-LEVELS = (CHARACTERS, WORDS, ENTITIES)
-
-TASKS = ["knowledge-masking", "sentence-reordering", "sentence-distance", "discourse-relation"]
-"""Of the schedules, in the order in which the continual one begins them."""
-
-
-def _scheduled(order: str) -> dict[str, Any]:
-    return {"tasks": TASKS, "order": order, "masking.levels": "word"}
-
-
-CONTINUAL = Arm("continual", "four tasks, continually", WIKIPEDIA, _scheduled("continual"))
-TOGETHER = Arm("together", "four tasks, all together", WIKIPEDIA, _scheduled("together"))
-ONE_BY_ONE = Arm("one-by-one", "four tasks, one after the other", WIKIPEDIA, _scheduled("one-by-one"))
-SCHEDULES = (CONTINUAL, TOGETHER, ONE_BY_ONE)
-
-ARMS = (NONE, *LEVELS, ALONE, *SCHEDULES)
-"""In the order in which they are run; the longer one comes last (see ``longer``)."""
-
-LONGER = "longer"
-
-
-def longer(arm: Arm) -> Arm:
-    """Return an arm that is trained three times as long."""
-    return Arm(LONGER, f"{arm.title}, three times as long", arm.corpus, arm.options, times=3)
 
 
 @dataclass(frozen=True)
@@ -119,6 +72,118 @@ DATA_SETS = (
     Data("tnews", "TNEWS", "classify", "tnews", "accuracy", 1),
     Data("msra-ner", "MSRA-NER", "tag", "msra_ner", "f1", 1),
 )
+PAIRS_ALONE = DATA_SETS[1:2]
 SEEDS = (1, 2, 3)
 FINE_TUNING: Mapping[str, Any] = {"lr": 3e-4, "options": {"max_length": 128}}
 """The same for all arms: chosen for random weights long before, by benchmarks/results, and not for any of these."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A model: how it is pretrained, if it is, and what it is fine-tuned on.
+
+    Attributes:
+        corpus, held_out: what it learns from, and is tested on; a corpus of None: it is not pretrained.
+        options: go to ``onion pretrain`` besides PRETRAINING.
+        files: options that are files, below the folder of data.
+        encoder: by name, that it begins with; None: it has SHAPE and random weights.
+        dropout: of SHAPE.
+        tokens: that it reads.
+        data: what it is fine-tuned on.
+        shipped: whether it is fine-tuned as it comes with onion: with 16 bits, by its name.
+    """
+
+    name: str
+    title: str
+    corpus: str | None = EVERYTHING
+    held_out: str = HELD_OUT
+    options: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    files: Mapping[str, str] = field(default_factory=dict, hash=False)
+    encoder: str | None = None
+    dropout: float = 0.1
+    tokens: int = TOKENS
+    data: Sequence[Data] = DATA_SETS
+    shipped: bool = False
+
+
+def _masked(level: str) -> dict[str, Any]:
+    return {"tasks": ["knowledge-masking"], "masking.levels": level}
+
+
+RECIPE_TOKENS = 1_228_800
+
+
+def _recipe(tokens_per_batch: int, rate: float, dropout: float) -> Arm:
+    options = {**_masked("word"), "tokens_per_batch": tokens_per_batch, "learning_rate": rate}
+    name = f"recipe-{tokens_per_batch}-{rate:g}-{dropout:g}"
+    return Arm(name, "words masked", options=options, dropout=dropout, tokens=RECIPE_TOKENS, data=())
+
+
+RECIPES = (_recipe(4096, 1e-3, 0.0), _recipe(1024, 1e-3, 0.0), _recipe(1024, 2e-3, 0.0), _recipe(1024, 1e-3, 0.1))
+"""Short pretrainings, to choose size of batch, rate and dropout by."""
+
+NONE = Arm("none", "random weights", corpus=None)
+CHARACTERS = Arm("characters", "characters masked, as BERT does", options=_masked("character"))
+WORDS = Arm("words", "words masked", options=_masked("word"))
+ENTITIES = Arm("entities", "words and entities masked", options=_masked("entity"))
+ALONE = Arm(
+    "text_zh", "words masked, Wikipedia's text alone (CC BY-SA)", WIKIPEDIA, options=_masked("word"), shipped=True
+)
+LEVELS = (CHARACTERS, WORDS, ENTITIES)
+
+TASKS = ["knowledge-masking", "sentence-reordering", "sentence-distance", "discourse-relation"]
+"""Of the schedules, in the order in which the continual one begins them."""
+
+
+def _scheduled(order: str, title: str) -> Arm:
+    options = {"tasks": TASKS, "order": order, "masking.levels": "word"}
+    return Arm(order, f"four tasks, {title}", WIKIPEDIA, options=options, data=PAIRS_ALONE)
+
+
+CONTINUAL = _scheduled("continual", "continually")
+TOGETHER = _scheduled("together", "all together")
+ONE_BY_ONE = _scheduled("one-by-one", "one after the other")
+SCHEDULES = (CONTINUAL, TOGETHER, ONE_BY_ONE)
+
+
+def _classes(tasks: Sequence[str], **more: Any) -> dict[str, Any]:
+    """Return options for tasks that mask nothing: their classes are the question."""
+    return {"tasks": list(tasks), **{f"{name}.masks": False for name in tasks}, **more}
+
+
+CLASSES_ZH = Arm(
+    "classes-zh",
+    "from wiki-zh",
+    WIKIPEDIA,
+    options=_classes(("sentence-reordering", "sentence-distance", "discourse-relation", "ir-relevance")),
+    files={"ir-relevance.questions": "cmrc2018/train.json", "ir-relevance.held_out": "cmrc2018/dev.json"},
+    encoder="wiki-zh",
+    tokens=4_000_000,
+    data=(),
+)
+CLASSES_EN = Arm(
+    "classes-en",
+    "from minilm",
+    WIKIPEDIA_EN,
+    HELD_OUT_EN,
+    options={**_classes(("capitalisation", "token-document")), "learning_rate": 1e-4},
+    encoder="minilm",
+    tokens=800_000,
+    data=(),
+)
+CLASSES = (CLASSES_ZH, CLASSES_EN)
+"""The tasks of ERNIE 2.0 that have classes, from a pretrained encoder: are they better than what needs no reading?"""
+
+ARMS = (*RECIPES, ALONE, NONE, *LEVELS, *SCHEDULES, *CLASSES)
+"""In the order in which they are run; the longer one comes last (see ``longer``)."""
+
+FINE_TUNED = (NONE, *LEVELS, ALONE, *SCHEDULES)
+"""The lines of the table of fine-tunings."""
+
+LONGER = "longer"
+
+
+def longer(arm: Arm) -> Arm:
+    """Return an arm that is trained three times as long."""
+    title = f"{arm.title}, three times as long"
+    return Arm(LONGER, title, arm.corpus, options=arm.options, tokens=3 * arm.tokens)

@@ -2,68 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from textwrap import fill
-from typing import Any
 
 from benchmarks.frame.tables import MISSING, table, where_and_when
+from benchmarks.pretraining.study import card
 from benchmarks.pretraining.study.arms import (
-    BATCH_TOKENS,
+    ALONE,
     CHARACTERS,
+    CLASSES,
     DATA_SETS,
     ENTITIES,
+    FINE_TUNED,
     FINE_TUNING,
     LEVELS,
+    LONGER,
     MASKS,
     NONE,
     PRETRAINING,
+    RECIPE_TOKENS,
+    RECIPES,
     SCHEDULES,
     SEEDS,
     TASKS,
     TOKENS,
-    WARMUP_STEPS,
     WORDS,
     Arm,
     Data,
 )
-from benchmarks.pretraining.study.intervals import Interval, Seeds, paired
-from benchmarks.pretraining.study.pieces import FineTuningPiece, MasksPiece, Piece, PretrainingPiece
+from benchmarks.pretraining.study.findings import Findings
+from benchmarks.pretraining.study.intervals import Interval, paired
+from benchmarks.pretraining.study.pieces import SHIPPED, MasksPiece
 from benchmarks.results.__main__ import COMMON
-
-Read = Callable[[Piece], Mapping[str, Any] | None]
-
-
-@dataclass(frozen=True)
-class Findings:
-    """The arms of the page, and the result of each of their pieces; None: it is not there."""
-
-    arms: Sequence[Arm]
-    read: Read
-
-    def figures(self, arm: Arm, data: Data) -> Seeds:
-        """Return seed -> the figure on a data set, times 100."""
-        found = {seed: self.read(FineTuningPiece(arm, data, seed)) for seed in SEEDS}
-        return {seed: 100 * result["figure"] for seed, result in found.items() if result is not None}
-
-    def pretraining(self, arm: Arm) -> Mapping[str, Any] | None:
-        return None if arm == NONE else self.read(PretrainingPiece(arm))
-
-    def results(self) -> Iterator[Mapping[str, Any]]:
-        """Yield all that there is."""
-        for arm in self.arms:
-            pieces: list[Piece] = [FineTuningPiece(arm, data, seed) for data in DATA_SETS for seed in SEEDS]
-            pieces += [] if arm == NONE else [PretrainingPiece(arm)]
-            pieces += [MasksPiece(arm, mask) for mask in MASKS] if arm in LEVELS else []
-            yield from (result for result in map(self.read, pieces) if result is not None)
-
 
 INTRODUCTION = f"""\
 Made by `make pretraining`; not edited by hand. An encoder of 4 layers, 256 wide, with ERNIE 1.0's vocabulary, is
 pretrained on the Chinese text at hand and fine-tuned on four tasks, on two cores. A pretraining reads {TOKENS:,} tokens
-in batches of {BATCH_TOKENS:,} at most; AdamW ({PRETRAINING["adam_beta1"]:g}, {PRETRAINING["adam_beta2"]:g}), a rate
-that rises to {PRETRAINING["learning_rate"]:g} in {WARMUP_STEPS} steps and falls to 0, weight decay
-{PRETRAINING["weight_decay"]:g}, clipping at {PRETRAINING["max_grad_norm"]:g}, dropout 0.1, one seed. Its text is that
+in batches of {PRETRAINING["tokens_per_batch"]:,} at most; AdamW ({PRETRAINING["adam_beta1"]:g},
+{PRETRAINING["adam_beta2"]:g}), a rate that rises to {PRETRAINING["learning_rate"]:g} in a tenth of the steps and falls
+to 0, weight decay {PRETRAINING["weight_decay"]:g}, clipping at {PRETRAINING["max_grad_norm"]:g}, dropout
+{WORDS.dropout:g}, one seed. Its text is that
 of the training splits at hand (Wikipedia, MSRA-NER, CMRC 2018, TNEWS, ChnSentiCorp, AFQMC, CLUENER, OCNLI, LCQMC,
 Weibo; a text that comes again is left out), never of dev or test splits; or Wikipedia's alone. Words are jieba's
 without its hidden Markov model, entities are LAC's. Every arm is fine-tuned alike, with the settings that the Chinese
@@ -97,14 +75,32 @@ def page(findings: Findings, scale: float = 1.0) -> str:
         HEAD,
         TRIAL.format(scale=scale) if scale < 1 else "",
         EXPECTED,
+        _recipes(findings),
         _fine_tuned(findings),
         _differences(findings),
         _under_masks(findings),
         *(_schedule(findings, arm) for arm in findings.arms if arm in SCHEDULES),
+        _classes(findings),
+        _shipped(findings),
         _pretrainings(findings),
         where_and_when(list(findings.results())),
     ]
     return "\n".join(f"{part.rstrip()}\n" for part in parts if part)
+
+
+def _recipes(findings: Findings) -> str:
+    """A line a short pretraining: its settings, and what it came to."""
+    text = f"""\
+## The recipe
+
+Size of batch, rate and dropout were chosen by pretrainings of {RECIPE_TOKENS:,} tokens with words masked, on
+Wikipedia's held-out text: the mean loss of a masked token in nats, and the share of them that is guessed right."""
+    lines = []
+    for arm in RECIPES:
+        found, settings = findings.pretraining(arm), {**PRETRAINING, **arm.options}
+        told = MISSING if found is None else _masked(found["report"], "knowledge-masking.")
+        lines.append([f"{settings['tokens_per_batch']:,}", f"{settings['learning_rate']:g}", f"{arm.dropout:g}", told])
+    return f"{text}\n\n{table(['tokens a batch', 'rate', 'dropout', 'held-out'], lines)}"
 
 
 def _fine_tuned(findings: Findings) -> str:
@@ -115,11 +111,14 @@ def _fine_tuned(findings: Findings) -> str:
 Accuracy, of MSRA-NER F1, times 100: the mean over {len(SEEDS)} seeds of fine-tuning ± half of its 95 % interval by
 Student's t. In brackets the difference from random weights, seed by seed, with its interval. Seeds of pretraining are
 one each: what another one would give is not in these intervals."""
-    lines = [[arm.title, *(_cell(findings, arm, data) for data in DATA_SETS)] for arm in findings.arms]
+    arms = [arm for arm in findings.arms if arm in FINE_TUNED or arm.name == LONGER]
+    lines = [[arm.title, *(_cell(findings, arm, data) for data in DATA_SETS)] for arm in arms]
     return f"{text}\n\n{table(['pretraining', *(data.title for data in DATA_SETS)], lines)}"
 
 
 def _cell(findings: Findings, arm: Arm, data: Data) -> str:
+    if data not in arm.data:
+        return ""
     own = findings.figures(arm, data)
     if not own:
         return MISSING
@@ -139,10 +138,14 @@ def _differences(findings: Findings) -> str:
 Differences of figures, seed by seed, with 95 % intervals; bold where 0 lies outside."""
     lines = []
     for ours, theirs in PAIRS:
-        both = [paired(findings.figures(ours, data), findings.figures(theirs, data)) for data in DATA_SETS]
-        cells = [MISSING if each is None else _bold(each) for each in both]
+        cells = [_difference(findings, ours, theirs, data) if data in ours.data else "" for data in DATA_SETS]
         lines.append([f"{ours.title}, against: {theirs.title}", *cells])
     return f"{text}\n\n{table(['', *(data.title for data in DATA_SETS)], lines)}"
+
+
+def _difference(findings: Findings, ours: Arm, theirs: Arm, data: Data) -> str:
+    found = paired(findings.figures(ours, data), findings.figures(theirs, data))
+    return MISSING if found is None else _bold(found)
 
 
 def _bold(difference: Interval) -> str:
@@ -162,8 +165,8 @@ On Wikipedia's held-out text: the mean loss of a masked token in nats, and the s
     return f"{text}\n\n{table(['trained with', *(f'{mask} masked' for mask in MASKS)], lines)}"
 
 
-def _masked(report: Mapping[str, float]) -> str:
-    return f"{report['word_loss']:.3f}, {100 * report['word_accuracy']:.1f} %"
+def _masked(report: Mapping[str, float], task: str = "") -> str:
+    return f"{report[f'{task}word_loss']:.3f}, {100 * report[f'{task}word_accuracy']:.1f} %"
 
 
 def _schedule(findings: Findings, arm: Arm) -> str:
@@ -193,6 +196,32 @@ def baseline(report: Mapping[str, float], task: str) -> str:
     return f"({100 * max(found):.1f})" if found else ""
 
 
+def _classes(findings: Findings) -> str:
+    """A line a task with classes: its accuracy on held-out text, and what needs no reading."""
+    text = """\
+## The tasks of ERNIE 2.0 beside what needs no reading
+
+Accuracy on held-out documents, times 100, after a short training of all tasks of a language together from a pretrained
+encoder, without masks; beside it the best of what counting alone reaches."""
+    lines = []
+    for arm in CLASSES:
+        found = findings.pretraining(arm)
+        for task in arm.options["tasks"]:
+            cells = [MISSING] * 2 if found is None else _beside(found["report"], task)
+            lines.append([task, arm.title, *cells])
+    return f"{text}\n\n{table(['task', 'encoder', 'accuracy', 'by counting'], lines)}"
+
+
+def _beside(report: Mapping[str, float], task: str) -> list[str]:
+    return [f"{100 * report[f'{task}.accuracy']:.1f}", baseline(report, task).strip("()")]
+
+
+def _shipped(findings: Findings) -> str:
+    """The figures of the model that comes with onion, as its card has them."""
+    told = MISSING if findings.pretraining(ALONE) is None else card.figures(findings)
+    return f"## {SHIPPED}\n\nThe arm of Wikipedia's text alone, as it comes with onion in 16 bits.\n\n{told}"
+
+
 def _pretrainings(findings: Findings) -> str:
     """A line a pretraining: its length, and the loss that it came to on held-out text."""
     text = """\
@@ -200,7 +229,7 @@ def _pretrainings(findings: Findings) -> str:
 
 Seconds are those of the process that came to the end, which may have gone on with what another one had begun."""
     lines = []
-    for arm in (each for each in findings.arms if each != NONE):
+    for arm in (each for each in findings.arms if each.corpus is not None):
         result = findings.pretraining(arm)
         report = {} if result is None else result["report"]
         loss = report.get("knowledge-masking.word_loss")

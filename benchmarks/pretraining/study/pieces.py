@@ -9,46 +9,51 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks.composition import last_object
 from benchmarks.frame.processes import THREADS, FailedError, end_of, run_logged
 from benchmarks.frame.study import Result, sum_of
 from benchmarks.pretraining.study.arms import (
-    BATCH_TOKENS,
-    BUILD,
+    ALONE,
+    CHINESE,
+    ENGLISH,
     FINE_TUNING,
     HELD_OUT,
     MASKS,
     PRETRAINING,
     SHAPE,
-    TOKENS,
-    WARMUP_STEPS,
     Arm,
     Data,
 )
-from benchmarks.pretraining.study.texts import FILES, head_of, write_text
+from benchmarks.pretraining.study.texts import FILES, IN_ENGLISH, head_of, write_text
 from benchmarks.results.__main__ import COMMON, ERNIE, VOCABULARY, encoder_folder
+from onion.models.hub import EMBEDDED
 
-LEAST_STEPS, SAVED = 20, 200
+LEAST_STEPS, SAVED = 20, 800
 """Steps of a trial, and steps between two checkpoints of a pretraining."""
+
+SHIPPED = "wiki-zh"
+"""The model that comes with onion."""
 
 
 @dataclass(frozen=True)
 class Place:
     """Where a piece reads and writes.
 
-    ``own`` is the piece's folder, which stays when it is interrupted; ``needs`` are the folders of those that it needs.
+    ``own`` is the piece's folder, which stays when it is interrupted; log and settings stand beside ``named``, which is
+    the same unless ``own`` is not among the runs; ``needs`` are the folders of those that it needs.
     """
 
     own: Path
+    named: Path
     data: Path
     needs: Sequence[Path]
     scale: float
 
     def beside(self, ending: str) -> Path:
         """Return a file of the piece outside its folder."""
-        return self.own.parent / f"{self.own.name}.{ending}"
+        return self.named.parent / f"{self.named.name}.{ending}"
 
     @property
     def log(self) -> Path:
@@ -62,7 +67,12 @@ class Place:
 
 
 class Piece(ABC):
-    """A piece of the study; its result is kept in a file."""
+    """A piece of the study; its result is kept in a file.
+
+    ``room`` is where its folder is if that is not for this study alone.
+    """
+
+    room: ClassVar[Path | None] = None
 
     @property
     @abstractmethod
@@ -103,15 +113,17 @@ class CorpusPiece(Piece):
 
     @property
     def files(self) -> Sequence[str]:
-        return (*FILES[self.name], str(VOCABULARY / "vocab.txt"))
+        return FILES[self.name] if self.name in IN_ENGLISH else (*FILES[self.name], str(VOCABULARY / "vocab.txt"))
 
     def settings(self, scale: float) -> Any:
-        return [list(BUILD), scale]
+        return [list(ENGLISH if self.name in IN_ENGLISH else CHINESE), scale]
 
     def execute(self, place: Place) -> Result:
         text = place.beside("txt")
         write_text([place.data / name for name in FILES[self.name]], text, place.scale)
-        told = ("--tokenizer", place.data / VOCABULARY, *BUILD, "--output", place.own, "--quiet")
+        words, _ = self.settings(place.scale)
+        tokenizer = "minilm" if self.name in IN_ENGLISH else place.data / VOCABULARY
+        told = ("--tokenizer", tokenizer, *words, "--output", place.own, "--quiet")
         report = place.run(self, "onion", "corpus", "build", text, *told)
         return {"report": {name: report[name] for name in ("tokens", "words", "sentences", "documents", "unknown")}}
 
@@ -129,31 +141,70 @@ class PretrainingPiece(Piece):
     @property
     def needs(self) -> Sequence[Piece]:
         assert self.arm.corpus is not None
-        return CorpusPiece(self.arm.corpus), CorpusPiece(HELD_OUT)
+        shipped = (ShippedPiece(),) if self.arm.encoder == SHIPPED else ()
+        return CorpusPiece(self.arm.corpus), CorpusPiece(self.arm.held_out), *shipped
+
+    @property
+    def files(self) -> Sequence[str]:
+        return tuple(self.arm.files.values())
 
     def settings(self, scale: float) -> dict[str, Any]:
-        steps = max(LEAST_STEPS, round(self.arm.times * TOKENS / BATCH_TOKENS * scale))
-        lengths = {
-            "max_steps": steps,
-            "warmup_steps": max(1, round(WARMUP_STEPS * scale)),
-            "save_every": max(LEAST_STEPS // 4, round(SAVED * scale)),
-        }
-        return {**PRETRAINING, **lengths, **self.arm.options, "shape": SHAPE}
+        found = {**PRETRAINING, **self.arm.options}
+        steps = max(LEAST_STEPS, round(self.arm.tokens / found["tokens_per_batch"] * scale))
+        saved = max(LEAST_STEPS // 4, round(SAVED * scale))
+        return {**found, "max_steps": steps, "save_every": saved, **self._begins()}
+
+    def _begins(self) -> dict[str, Any]:
+        if self.arm.encoder is not None:
+            return {"encoder": self.arm.encoder}
+        dropout = {name: self.arm.dropout for name in SHAPE if name.endswith("dropout_prob")}
+        return {"config": {**SHAPE, **dropout}}
 
     def execute(self, place: Place) -> Result:
-        settings = self.settings(place.scale)
-        config, given = (place.beside(f"{name}.json") for name in ("config", "settings"))
-        config.write_text(json.dumps(settings.pop("shape")), encoding="utf-8")
-        corpus, held_out = place.needs
-        paths = {"corpus": str(corpus), "held_out": str(held_out), "config": str(config)}
+        settings, given = self.settings(place.scale), place.beside("settings.json")
+        corpus, held_out, *shipped = place.needs
+        if shipped:
+            settings["encoder"] = str(shipped[0])
+        if "config" in settings:
+            config = place.beside("config.json")
+            config.write_text(json.dumps(settings["config"]), encoding="utf-8")
+            settings["config"] = str(config)
+        files = {name: str(place.data / path) for name, path in self.arm.files.items()}
+        paths = {"corpus": str(corpus), "held_out": str(held_out), **files}
         given.write_text(json.dumps({**settings, **paths}), encoding="utf-8")
         report = place.run(self, "onion", "pretrain", "--settings", given, "--output", place.own, "--quiet")
         if not (place.own / "encoder").is_dir():
             raise FailedError(f"{self}: left no encoder; {end_of(place.log)}")
         return {
-            "report": {**numbers(report), "tokens": settings["max_steps"] * BATCH_TOKENS},
+            "report": {**numbers(report), "tokens": settings["max_steps"] * settings["tokens_per_batch"]},
             "tests": tests(place.own),
         }
+
+
+@dataclass(frozen=True)
+class ShippedPiece(Piece):
+    """The encoder of Wikipedia's text alone as it comes with onion."""
+
+    room = EMBEDDED / SHIPPED
+
+    @property
+    def stem(self) -> str:
+        return f"shipped.{SHIPPED}"
+
+    @property
+    def needs(self) -> Sequence[Piece]:
+        return PretrainingPiece(ALONE), CorpusPiece(HELD_OUT)
+
+    def settings(self, scale: float) -> Any:
+        return "float16"
+
+    def execute(self, place: Place) -> Result:
+        pretrained, held_out = place.needs
+        module = "benchmarks.pretraining.study.shipped"
+        found = place.run(self, module, pretrained / "encoder", held_out, place.own)
+        if "bytes" not in found:
+            raise FailedError(f"{self}: no figures in the last line; {end_of(place.log)}")
+        return {"report": found}
 
 
 @dataclass(frozen=True)
@@ -170,7 +221,9 @@ class FineTuningPiece(Piece):
 
     @property
     def needs(self) -> Sequence[Piece]:
-        return () if self.arm.corpus is None else (PretrainingPiece(self.arm),)
+        if self.arm.corpus is None:
+            return ()
+        return (ShippedPiece() if self.arm.shipped else PretrainingPiece(self.arm),)
 
     @property
     def files(self) -> Sequence[str]:
@@ -205,10 +258,9 @@ class FineTuningPiece(Piece):
             "steps": found["steps"],
         }
 
-    @staticmethod
-    def _encoder(place: Place) -> Path:
+    def _encoder(self, place: Place) -> Path:
         if place.needs:
-            return place.needs[0] / "encoder"
+            return place.needs[0] if self.arm.shipped else place.needs[0] / "encoder"
         return encoder_folder(ERNIE, place.data, place.own.parent / "encoders")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
-from benchmarks.pretraining.study.arms import EVERYTHING, HELD_OUT, WIKIPEDIA
+from benchmarks.pretraining.study.arms import EVERYTHING, HELD_OUT, HELD_OUT_EN, WIKIPEDIA, WIKIPEDIA_EN
 from benchmarks.results.files import JOINT, table
 
 Document = list[str]
@@ -22,8 +22,12 @@ FILES = {
     EVERYTHING: (WIKI, *(f"{name}/train.tsv" for name in TABLES), "cmrc2018/train.json"),
     WIKIPEDIA: (WIKI,),
     HELD_OUT: (WIKI_VALID,),
+    WIKIPEDIA_EN: ("text_en/wiki_en.train.txt",),
+    HELD_OUT_EN: ("text_en/wiki_en.valid.txt",),
 }
 """Corpus -> its files, below the folder of data."""
+
+IN_ENGLISH = (WIKIPEDIA_EN, HELD_OUT_EN)
 
 
 def documents(path: Path) -> Iterator[Document]:
