@@ -34,18 +34,21 @@ from onion.tasks.pretraining.corpus.folder import TOKENIZER, CorpusFolder
 from onion.tasks.pretraining.corpus.segmentation.segmenter import SegmenterSettings, make_segmenter
 from onion.tasks.pretraining.corpus.segments import Segments
 from onion.tasks.pretraining.corpus.shard_files import KINDS, path_of
+from onion.tasks.pretraining.registry import get_pretraining_task
 
 LIBRARIES = ("rjieba", "tokenizers")
 WORKERS = (1, 2, 4)
 MAX_TOKENS = 126
 READ = 1000
+TASKS = ("next-sentence", "sentence-order", "sentence-reordering", "sentence-distance", "discourse-relation")
 HOW = """\
 {megabytes} MB of Chinese text: the documents of text_zh again and again, in random order. Each build is a process of
 its own, beside which its workers run; with one worker it tokenizes itself. Words are rjieba's, the vocabulary is ERNIE
 1.0's. Memory is the most that the process and its workers have had together; how it grows is that beside the most in
 the first quarter of the build. Opened is a corpus of {tokens:,} tokens, copies of the shards that were built: then its
-segments of {most} tokens are found, and again by a second process, from the cache; {read} segments are read at random.
-Memory is what a process has beyond its libraries, without the mapped files."""
+segments of {most} tokens are found, and the examples of tasks, and again by a second process, from the cache; {read}
+segments are read at random. Memory is what a process has beyond its libraries, before the examples are found, without
+the mapped files."""
 
 Answer = dict[str, Any]
 
@@ -180,9 +183,19 @@ def prepare_opening(folder: str) -> Callable[[], Answer]:
         tokens = sum(len(segments[number].ids) for number in numbers)
         read = perf_counter()
         times = {"open": opened - begun, "segments": found - opened, "read": read - found}
-        return {**times, "memory": memory, "many": len(segments), "tokens": tokens}
+        return {**times, "memory": memory, "many": len(segments), "tokens": tokens, "tasks": _examples(corpus)}
 
     return work
+
+
+def _examples(corpus: CorpusFolder) -> dict[str, float]:
+    """Return how many seconds it takes until the examples of each task are there, by its name."""
+    times = {}
+    for name in TASKS:
+        begun = perf_counter()
+        get_pretraining_task(name, {}).samples(corpus, 1)
+        times[name] = perf_counter() - begun
+    return times
 
 
 def _figures_of_opening(name: str, answer: Answer) -> list[Figure]:
@@ -191,6 +204,10 @@ def _figures_of_opening(name: str, answer: Answer) -> list[Figure]:
         Figure(f"opening, {name}", "ms", [1000 * answer["open"]], digits=1),
         Figure(f"finding {answer['many']:,} segments, {name}", "s", [answer["segments"]], at_most, digits=4),
         Figure(f"reading {READ} segments, {name}", "ms", [1000 * answer["read"]], digits=1),
+        *(
+            Figure(f"finding examples of {task}, {name}", "s", [took], digits=2)
+            for task, took in answer["tasks"].items()
+        ),
         Figure(f"memory, {name}", "MB", [answer["memory"] / 1e6], digits=1),
     ]
 

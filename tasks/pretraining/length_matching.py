@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+
 import attrs
 import numpy as np
 from numpy.typing import NDArray
@@ -26,48 +28,52 @@ class LengthMatching:
     """Finds texts of similar length, in the same group (a document, an article) or in another one.
 
     Attributes:
-        lengths: of the texts, int64 ``[texts]``.
-        groups: the number of each text's group, int64 ``[texts]``.
+        lengths: of the texts, ``[texts]``.
+        groups: the number of each text's group, ascending, ``[texts]``.
+        by_length: the texts by length, ``[texts]``.
+        in_groups: the texts group by group, in each by length, ``[texts]``.
+        steps: where each length begins in ``by_length``, ``[twice the greatest length + 3]``.
     """
 
-    lengths: Numbers
-    groups: Numbers
-    _by_length: Numbers
-    _in_groups: Numbers
-    _keys: Numbers
-    _base: int
+    lengths: NDArray[np.integer]
+    groups: NDArray[np.integer]
+    by_length: NDArray[np.integer]
+    in_groups: NDArray[np.integer]
+    steps: NDArray[np.integer]
 
     @classmethod
     def of(cls, lengths: NDArray[np.integer], groups: NDArray[np.integer]) -> LengthMatching:
         """Sort the texts by length."""
-        sizes, owners = lengths.astype(np.int64), groups.astype(np.int64)
-        base = 2 * int(sizes.max(initial=0)) + 2  # more than any length that is asked for
-        in_groups = np.lexsort((sizes, owners))
-        keys = (owners * base + sizes)[in_groups]
-        return cls(sizes, owners, np.argsort(sizes, kind="stable"), in_groups, keys, base)
+        greatest = 2 * int(lengths.max(initial=0)) + 2  # more than any length that is asked for
+        steps = np.append(0, np.cumsum(np.bincount(lengths, minlength=greatest)))
+        return cls(lengths, groups, np.argsort(lengths, kind="stable"), np.lexsort((lengths, groups)), steps)
 
     def counts(self) -> tuple[Numbers, Numbers]:
         """Return for each text how many similar ones there are in its group, itself included, and in all others."""
         low, high = limits(self.lengths)
-        keys = self.groups * self._base
-        own = np.searchsorted(self._keys, keys + high, "right") - np.searchsorted(self._keys, keys + low)
-        ordered = self.lengths[self._by_length]
-        every = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low)
-        return own, every - own
+        keys = self.groups * np.int64(len(self.steps))
+        ordered = (keys + self.lengths)[self.in_groups]
+        own = np.searchsorted(ordered, keys + high, "right") - np.searchsorted(ordered, keys + low)
+        return own, self.steps[high + 1] - self.steps[low] - own
 
     def in_group(self, text: int) -> Numbers:
         """Return the texts of the same group that are similar to a text, itself included."""
         low, high = (int(each) for each in limits(self.lengths[text]))
-        key = int(self.groups[text]) * self._base
-        first, end = np.searchsorted(self._keys, [key + low, key + high + 1])
-        return self._in_groups[first:end]
+        group = self.groups[text]
+        texts = range(*(int(np.searchsorted(self.groups, group, side)) for side in ("left", "right")))
+
+        def length(place: int) -> int:
+            return int(self.lengths[self.in_groups[place]])
+
+        first, end = bisect_left(texts, low, key=length), bisect_right(texts, high, key=length)
+        return self.in_groups[texts.start + first : texts.start + end].astype(np.int64)
 
     def in_another(self, text: int, draws: Draws) -> int:
         """Draw a text of another group that is similar to a text; there must be one."""
         low, high = limits(self.lengths[text])
-        first = int(np.searchsorted(self.lengths, low, sorter=self._by_length))
-        many = int(np.searchsorted(self.lengths, high, "right", sorter=self._by_length)) - first
+        first = int(self.steps[low])
+        many = int(self.steps[high + 1]) - first
         place = draws.below(many, "another")
-        while self.groups[self._by_length[first + place]] == self.groups[text]:
+        while self.groups[self.by_length[first + place]] == self.groups[text]:
             place = (place + 1) % many
-        return int(self._by_length[first + place])
+        return int(self.by_length[first + place])

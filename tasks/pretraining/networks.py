@@ -23,7 +23,7 @@ class Logits(NamedTuple):
     """The outputs of a network.
 
     Attributes:
-        words: float32 ``[masked, vocabulary]``; None without masks.
+        words: float32 ``[masked, vocabulary]``; None without masks, also where the batch has nothing to mask.
         classes: float32 ``[labels, classes]``, a row a text or a labelled token; None without classes.
     """
 
@@ -92,17 +92,22 @@ class PretrainingNetwork(nn.Layer):
             classes = self.classifier(_found(encoded, batch["labelled_positions"]))
         elif self.classifier is not None:
             classes = self.classifier(encoded.pooled_output)
-        if self.words is not None:
+        if self.words is not None and batch["masked_positions"]:
             table = self.encoder.embeddings.word_embeddings.weight
             words = self.words(_found(encoded, batch["masked_positions"]), table)
         return Logits(words, classes)
 
     def loss(self, logits: Logits, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the mean cross-entropy of the masked words plus that of the classes, a scalar."""
-        if logits.classes is None:
-            return functional.cross_entropy(logits.words, batch["word_labels"])
-        loss = functional.cross_entropy(logits.classes, batch["labels"])
-        return loss if logits.words is None else loss + functional.cross_entropy(logits.words, batch["word_labels"])
+        """Return the mean cross-entropy of the masked words plus that of the classes, a scalar.
+
+        Of a batch that has nothing to learn, such as one of unknown words only, it is 0.
+        """
+        both = ((logits.words, batch.get("word_labels")), (logits.classes, batch.get("labels")))
+        losses = [functional.cross_entropy(scores, labels) for scores, labels in both if scores is not None]
+        if losses:
+            return sum(losses[1:], start=losses[0])
+        assert self.words is not None
+        return self.words.decoder_bias.sum() * 0.0
 
     def loss_weight(self, batch: dict[str, Any]) -> int | None:
         """Return what the loss is a mean over, of one kind of target; None: of two, so the examples are counted."""

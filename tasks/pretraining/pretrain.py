@@ -11,6 +11,7 @@ from typing import Any, Literal
 import attrs
 
 from onion import (
+    Accumulate,
     DataProvider,
     Evaluator,
     Forward,
@@ -169,7 +170,7 @@ class PretrainingJob:
             )
         optimizer = adamw(
             network,
-            settings.rates(strategy.total),
+            settings.rates(settings.updates()),
             settings.weight_decay,
             settings.max_grad_norm,
             betas=(settings.adam_beta1, settings.adam_beta2),
@@ -191,10 +192,17 @@ class PretrainingJob:
             ParameterUpdater(optimizer),
             *([] if settings.precision == "float32" else [MixedPrecision(settings.precision)]),
             NanGuard(check_every=settings.log_every),
+            *([Accumulate(batches, self._weight)] if (batches := settings.gradient_accumulation_steps) > 1 else []),
             Throughput(network.encoder.config, settings.peak_gflops),
             GradientMachine(network),
         )
         return in_processes(training, settings)
+
+    def _weight(self, batch: Any) -> float:
+        """Return the weight of a batch in an update of several: what its loss is a mean over; of several tasks, one."""
+        if len(self.parts) > 1:
+            return 1.0
+        return self.network.loss_weight(batch) or len(batch["lengths"])
 
     def _data(self, name: str) -> TaskData:
         settings = self.settings

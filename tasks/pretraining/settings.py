@@ -89,6 +89,7 @@ class PretrainingSettings(LoopSettings):
     )
     max_steps: int | None = setting("optimization", "batches of all tasks", NATURAL, None, told="those of --stages")
     tokens_per_batch: int = setting("optimization", "most tokens of a batch, without padding", NATURAL, 4096)
+    gradient_accumulation_steps: int = setting("optimization", "batches per update", NATURAL, 1)
     order: Literal["together", "continual", "one-by-one"] = setting(
         "optimization",
         "how the tasks share --max-steps: all in one stage; one more each stage; or one after the other",
@@ -171,6 +172,11 @@ class PretrainingSettings(LoopSettings):
                 f"rates_by_task: the schedule {self.schedule} ends with the training, and tasks do not end together; "
                 f"use one of {', '.join(ENDLESS)}"
             )
+        if self.rates_by_task and self.gradient_accumulation_steps > 1:
+            raise DataError(
+                "rates_by_task: an update of several batches may be of several tasks, and has one rate; leave "
+                "gradient_accumulation_steps out"
+            )
         self._check_names()
 
     def _check_names(self) -> None:
@@ -184,6 +190,10 @@ class PretrainingSettings(LoopSettings):
             owner = name.partition(".")[0]
             if owner not in (*self.tasks, MASKING):
                 raise DataError(f"{name}: no task of this pretraining is called {owner}")
+
+    def updates(self) -> int:
+        """Return the updates of the whole training; one is of batches of a single stage."""
+        return sum(-(-sum(row.values()) // self.gradient_accumulation_steps) for row in self.strategy().table)
 
     def rates(self, total: int) -> Any:
         """Return the learning rate schedule of a training of so many updates."""

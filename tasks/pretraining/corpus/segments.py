@@ -20,6 +20,9 @@ from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, Flag
 VERSION = 1
 """Of the way segments are cut. Raise it when the same corpus and settings give others."""
 
+FOUND_VERSION = 1
+"""Of what is found in segments. Raise it when the same settings find something else."""
+
 WITHIN: dict[str, int | None] = {"document": None, "paragraph": IN_PARAGRAPH}
 
 
@@ -95,6 +98,20 @@ class Segments:
         about = {"task": "segments", "file": f"corpus {corpus.fingerprint[:16]}, {max_tokens} tokens"}
         found = derived(int(shards[-1]), fingerprint, about, parts)
         return cls(corpus, found["lengths"], found["documents"], found["begins"], fingerprint, shards)
+
+    def found(self, what: str, find: Callable[[], Arrays]) -> Arrays:
+        """Return arrays for which the corpus has to be looked through; those of a large one are kept in the cache.
+
+        Args:
+            what: is looked for, with all settings that it depends on besides those of the segments.
+            find: computes them.
+
+        Raises:
+            DataError: the cache cannot be written.
+        """
+        key = digest_of_values({"version": FOUND_VERSION, "segments": self.fingerprint, "what": what})
+        about = {"task": what.partition(" ")[0], "file": f"corpus {self.corpus.fingerprint[:16]}"}
+        return derived(int(self._shards[-1]), key, about, lambda: [find()])
 
     def __len__(self) -> int:
         """The number of segments."""

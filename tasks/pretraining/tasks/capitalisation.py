@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.data.features.hashing import digest_of_tokenizer
+from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining import token_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import CAPITAL, IN_SENTENCE, Flags
@@ -67,8 +69,10 @@ class Capitalisation(PretrainingTask):
         _refuse_cased(self, corpus.tokenizer)
         segments = Segments.of(corpus, room(self, 2))
         finder = _Finder(Letters.of(corpus.tokenizer), self.sentence_starts)
-        chosen = np.flatnonzero(holding(segments, finder))
-        if not len(chosen) or not any((shard.flags & CAPITAL).any() for shard in corpus.shards):
+        what = f"capitalisation {digest_of_tokenizer(corpus.tokenizer)} {self.sentence_starts}"
+        found = segments.found(what, lambda: _with_labels(segments, finder))
+        chosen = found["chosen"]
+        if not len(chosen) or not found["capitals"].all():
             told = "none of the words of the corpus is known to begin with a capital"
             raise DataError(f"{self.name}: {told}; this task needs texts in a script with capitals, such as English")
         tokenizer = corpus.tokenizer
@@ -91,6 +95,12 @@ def _refuse_cased(task: PretrainingTask, tokenizer: Tokenizer) -> None:
     if cased.ids.tolist() != uncased.ids.tolist():
         told = "the vocabulary tells capitals from small letters, so that the ids give the answer away"
         raise DataError(f"{task.name}: {told}; build the corpus with an uncased tokenizer")
+
+
+def _with_labels(segments: Segments, finder: _Finder) -> Arrays:
+    """Find the segments with a label, and whether the corpus has a capital."""
+    capitals = any((shard.flags & CAPITAL).any() for shard in segments.corpus.shards)
+    return {"chosen": np.flatnonzero(holding(segments, finder)), "capitals": np.array([capitals])}
 
 
 @attrs.frozen(eq=False)

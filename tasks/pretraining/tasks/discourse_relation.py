@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.messages import listed
+from onion.tasks.data.features.hashing import digest_of_tokenizer
+from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining import baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.segments import Segments
@@ -71,18 +73,15 @@ class DiscourseRelation(PretrainingTask):
             DataError: there is none.
         """
         segments = Segments.of(corpus, room(self, 3) // 2, one_by_one=True)
-        marked = MarkedSentences.of(corpus, self.markers)
-        numbers = np.searchsorted(segments.begins, marked.places)
-        documents = segments.documents
-        usable = (
-            (numbers > 0) & (documents[numbers - 1] == documents[numbers]) & (segments.lengths[numbers] > marked.sizes)
+        found = segments.found(
+            f"markers {digest_of_tokenizer(corpus.tokenizer)} {self.markers!r}", lambda: _marked(segments, self.markers)
         )
-        if not usable.any():
+        numbers, sizes, labels = found["numbers"], found["sizes"], found["labels"]
+        if not len(numbers):
             raise DataError(
                 f"{self.name}: no sentence of the corpus that follows another one begins with one of the markers "
                 f"({listed(self.markers)}); give the language of the corpus, or markers that its texts have"
             )
-        numbers, sizes, labels = numbers[usable], marked.sizes[usable], marked.markers[usable]
         lengths = segments.lengths[numbers - 1] + segments.lengths[numbers] - sizes + 3
         fingerprint = f"{self!r} of {segments.fingerprint} by {seed}"
         return DrawnExamples(lengths, fingerprint, seed, _Sampler(segments, numbers, sizes, labels))
@@ -90,6 +89,15 @@ class DiscourseRelation(PretrainingTask):
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return ``accuracy.commonest``."""
         return {"accuracy.commonest": baselines.commonest(train, held_out)}
+
+
+def _marked(segments: Segments, markers: Sequence[str]) -> Arrays:
+    """Find the sentences that have lost a marker and follow another one of their document."""
+    marked = MarkedSentences.of(segments.corpus, markers)
+    numbers, documents = np.searchsorted(segments.begins, marked.places), segments.documents
+    follows = (numbers > 0) & (documents[numbers - 1] == documents[numbers])
+    usable = follows & (segments.lengths[numbers] > marked.sizes)
+    return {"numbers": numbers[usable], "sizes": marked.sizes[usable], "labels": marked.markers[usable]}
 
 
 @attrs.frozen(eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.errors import DataError
+from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, Flags, starts
 from onion.tasks.pretraining.corpus.places import unit_places
@@ -45,13 +46,18 @@ class Halves:
         """
         most = room(task, SPECIAL)
         segments = Segments.of(corpus, most)
-        borders = unit_places(corpus, IN_SENTENCE)
-        begins, ends = segments.begins[:-1], segments.begins[1:]
-        inside = np.searchsorted(borders, ends) > np.searchsorted(borders, begins, "right")
-        if not inside.any():
+
+        def find() -> Arrays:
+            borders = unit_places(corpus, IN_SENTENCE)
+            begins, ends = segments.begins[:-1], segments.begins[1:]
+            inside = np.searchsorted(borders, ends) > np.searchsorted(borders, begins, "right")
+            return {"chosen": np.flatnonzero(inside)}
+
+        chosen = segments.found("halves", find)["chosen"]
+        if not len(chosen):
             told = f"no document of the corpus has two sentences in a row of at most {most} tokens together"
             raise DataError(f"{task.name}: {told}; this task needs documents of several sentences, or more max_length")
-        return cls(segments, np.flatnonzero(inside))
+        return cls(segments, chosen)
 
     @property
     def lengths(self) -> NDArray[np.integer]:

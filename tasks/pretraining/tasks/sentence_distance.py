@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.errors import DataError
+from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining import baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE
@@ -62,17 +63,17 @@ class SentenceDistance(PretrainingTask):
         """
         most = room(self, 3) // 2
         segments = Segments.of(corpus, most, one_by_one=True)
-        sampler = _Sampler.of(segments, unit_places(corpus, IN_SENTENCE))
-        chosen = sampler.chosen
-        if not len(chosen):
+        found = segments.found("distance", lambda: _sentences(segments, most))
+        lengths = found.pop("longest")
+        sampler = _Sampler(segments, found.pop("firsts"), found.pop("chosen"), LengthMatching(**found))
+        if not len(lengths):
             raise DataError(
                 f"{self.name}: no sentence of the corpus can have all of a neighbour, another sentence of the same "
                 "document and one of another document, of similar lengths; this task needs several documents (in raw "
                 "text there is a blank line between two) of four sentences or more"
             )
-        longest = np.minimum(limits(sampler.beginnings.lengths[chosen + 1])[1], most)
         fingerprint = f"{self!r} of {segments.fingerprint} by {seed}"
-        return DrawnExamples(segments.lengths[sampler.lasts[chosen]] + 3 + longest, fingerprint, seed, sampler)
+        return DrawnExamples(lengths, fingerprint, seed, sampler)
 
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return ``accuracy.commonest``, ``accuracy.shared_tokens`` and ``accuracy.shared_bigrams``."""
@@ -82,6 +83,27 @@ class SentenceDistance(PretrainingTask):
         }
 
 
+def _sentences(segments: Segments, most: int) -> Arrays:
+    """Number the sentences of segments, and find those that can be an A; see :class:`_Sampler`.
+
+    ``longest`` is the most tokens that the example of each has.
+    """
+    firsts = np.searchsorted(segments.begins, unit_places(segments.corpus, IN_SENTENCE))
+    beginnings = LengthMatching.of(segments.lengths[firsts], segments.documents[firsts])
+    chosen = _usable(beginnings)
+    lasts = np.append(firsts[1:], len(segments)) - 1
+    one = segments.lengths[lasts[chosen]]
+    other = np.minimum(limits(beginnings.lengths[chosen + 1])[1], most)
+    longest = (one + 3 + other).astype(np.int32)
+    found = {"firsts": firsts, "chosen": chosen, "longest": longest, **attrs.asdict(beginnings)}
+    return {name: _narrow(values) for name, values in found.items()}
+
+
+def _narrow(values: NDArray[np.integer]) -> NDArray[np.integer]:
+    """Return numbers from 0 in the fewest bytes, which are read from the disk in every batch."""
+    return values.astype(np.min_scalar_type(values.max(initial=0)))
+
+
 @attrs.frozen(eq=False)
 class _Sampler:
     """Draws pairs of sentences.
@@ -89,25 +111,14 @@ class _Sampler:
     Attributes:
         segments: sentences, or parts of one.
         firsts: the number of the first segment of each sentence.
-        lasts: and of its last one.
-        beginnings: finds sentences whose first segment is of similar length.
         chosen: the sentences that can be an A.
+        beginnings: finds sentences whose first segment is of similar length.
     """
 
     segments: Segments
-    firsts: NDArray[np.int64]
-    lasts: NDArray[np.int64]
+    firsts: NDArray[np.integer]
+    chosen: NDArray[np.integer]
     beginnings: LengthMatching
-    chosen: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, segments: Segments, sentences: NDArray[np.int64]) -> _Sampler:
-        """Number the sentences of segments; ``sentences`` are the places where they begin."""
-        firsts = np.searchsorted(segments.begins, sentences)
-        lasts = np.append(firsts[1:], len(segments)) - 1
-        documents = segments.documents[firsts]
-        beginnings = LengthMatching.of(segments.lengths[firsts], documents)
-        return cls(segments, firsts, lasts, beginnings, _usable(beginnings))
 
     def __call__(self, number: int, draws: Draws) -> Example:
         sentence = int(self.chosen[number])
@@ -120,10 +131,15 @@ class _Sampler:
             other = int(far[draws.below(len(far), "same")])
         else:
             other = self.beginnings.in_another(sentence + 1, draws)
-        one, two = self.segments[int(self.lasts[sentence])], self.segments[int(self.firsts[other])]
+        one, two = self.segments[self._last(sentence)], self.segments[int(self.firsts[other])]
         tokenizer = self.segments.corpus.tokenizer
         pair = joined([(one.ids, one.flags), (two.ids, two.flags)], tokenizer.cls_id, tokenizer.sep_id)
         return {**pair, "label": label}
+
+    def _last(self, sentence: int) -> int:
+        """Return the number of the last segment of a sentence."""
+        end = self.firsts[sentence + 1] if sentence + 1 < len(self.firsts) else len(self.segments)
+        return int(end) - 1
 
 
 def _usable(beginnings: LengthMatching) -> NDArray[np.int64]:

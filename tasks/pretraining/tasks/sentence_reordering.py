@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.errors import DataError
+from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining import baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, Flags, starts
@@ -82,18 +83,15 @@ class SentenceReordering(PretrainingTask):
         """
         most = room(self, 1 + self.max_segments)
         segments = Segments.of(corpus, most, within="paragraph")
-        sentences = unit_places(corpus, IN_SENTENCE)
-        inner = np.searchsorted(sentences, segments.begins[1:]) - np.searchsorted(
-            sentences, segments.begins[:-1], "right"
-        )
-        chosen = np.flatnonzero(inner)
+        found = segments.found("reordering", lambda: _several(segments))
+        chosen = found["chosen"]
         if not len(chosen):
             raise DataError(
                 f"{self.name}: no paragraph of the corpus has two sentences in a row of at most {most} tokens "
                 "together; this task needs texts with paragraphs of several sentences, or a greater max_length"
             )
         sampler = _Sampler(segments, chosen, self.orders, self.max_segments, range(self.token_types))
-        lengths = segments.lengths[chosen] + 1 + np.minimum(inner[chosen] + 1, self.max_segments)
+        lengths = segments.lengths[chosen] + 1 + np.minimum(found["sentences"], self.max_segments)
         fingerprint = f"{self!r} of {segments.fingerprint} by {seed}"
         return DrawnExamples(lengths, fingerprint, seed, sampler)
 
@@ -103,6 +101,15 @@ class SentenceReordering(PretrainingTask):
             "accuracy.commonest": baselines.commonest(train, held_out),
             "accuracy.segments": baselines.by_number(train, held_out, _many),
         }
+
+
+def _several(segments: Segments) -> Arrays:
+    """Find the segments of two sentences or more, and how many each has."""
+    sentences = unit_places(segments.corpus, IN_SENTENCE)
+    begins, ends = segments.begins[:-1], segments.begins[1:]
+    inner = np.searchsorted(sentences, ends) - np.searchsorted(sentences, begins, "right")
+    chosen = np.flatnonzero(inner)
+    return {"chosen": chosen, "sentences": inner[chosen] + 1}
 
 
 @attrs.frozen(eq=False)

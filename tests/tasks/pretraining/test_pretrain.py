@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from onion import DataProvider, ParameterUpdater, RunnerItem, Saver, TaskSampler
+from onion import Accumulate, DataProvider, ParameterUpdater, RunnerItem, Saver, TaskSampler
 from onion.cli import main
 from onion.errors import CheckpointError, DataError, WeightsError
 from onion.models.auto import load_encoder
@@ -96,12 +96,35 @@ def test_a_pretraining_begins_with_the_encoder_and_heads_of_another(pretrained, 
     assert np.array_equal(head.words.decoder_bias.numpy(), known.cls.predictions.decoder_bias.numpy())
 
 
-@pytest.mark.parametrize("changes", [{}, {"tasks": TASKS}, {"tasks": TASKS, "order": "continual", "keep": 1}])
+CONTINUAL = {"tasks": TASKS, "order": "continual", "keep": 1}
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"tasks": TASKS}, CONTINUAL, {**CONTINUAL, "gradient_accumulation_steps": 2, "save_every": 1}]
+)
 def test_a_pretraining_resumes_to_the_bit(given, tmp_path, changes):
     settings = given(**changes)
     passes = len(made(settings).strategy().table)
     # The rates that it tells of are times.
     assert_resumes_exactly(lambda folder: pretrain(folder, **settings).without(Throughput), tmp_path, passes=passes)
+
+
+@pytest.mark.parametrize(("tasks", "weight"), [(TASKS[:1], 7), (TASKS, 1)])
+def test_batches_of_an_update_weigh_what_their_loss_is_a_mean_over(given, tmp_path, tasks, weight):
+    runner = pretrain(tmp_path, **given(tasks=tasks, gradient_accumulation_steps=2))
+    assert runner[Accumulate].weight({"task": TASKS[0], "word_labels": [4] * 7, "lengths": [9, 9]}) == weight
+
+
+def test_rates_and_stages_count_updates_of_several_batches(given, tmp_path):
+    settings = made(given(**CONTINUAL, max_steps=10, gradient_accumulation_steps=3, log_every=1))
+    stages = [sum(row.values()) for row in settings.strategy().table]
+    assert settings.updates() == sum(-(-count // 3) for count in stages) == 4
+    train(settings, tmp_path / "run", quiet=True)
+    logged = [*{row["step"]: row for row in rows(tmp_path / "run")}.values()]
+    assert [row["step"] for row in logged] == [1, 2, 3, 4]
+    done = [sum(row[f"done.{name}"] for name in TASKS) for row in logged]
+    assert (done[-1], logged[-1]["learning_rate"]) == (10, 0.0)
+    assert stages[0] in done  # no update is of two stages
 
 
 def test_the_command_resumes_what_was_stopped(given, tmp_path, capsys):
@@ -203,6 +226,10 @@ def test_another_pretraining_in_the_folder_is_refused(given, tmp_path):
         ({"keep": 1}, "keep is for order=continual"),
         ({"tasks": "knowledge-masking,knowledge-masking"}, "tasks must be some of knowledge-masking, .* each once"),
         ({"rates_by_task": True}, "the schedule linear ends with the training"),
+        (
+            {"rates_by_task": True, "schedule": "noam", "gradient_accumulation_steps": 2},
+            "rates_by_task: an update of several batches may be of several tasks",
+        ),
         ({"corpus": None}, "corpus is missing"),
         ({"tempo": 3}, "unknown setting 'tempo'; a pretraining has corpus"),
         ({"ema_decay": 0.9}, "unknown setting 'ema_decay'"),
