@@ -1,9 +1,14 @@
 """What all tests share: a home of their own for what onion keeps on the disk."""
 
+import os
 import signal
 
 import hypothesis
 import pytest
+
+# One thread in this process, as in the commands that tests start: a product by several threads may have other bits, and
+# what a test leaves behind would decide how many the next one has. Read when onion is imported.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 import onion  # noqa: F401 - before any test imports Paddle, whose math library it chooses
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from onion.data import batch_parts
 from onion.data.source import say_where
 from onion.data.worker_process import SHUTDOWN_TIMEOUT, Failed, end_with_parent, how_it_died, seed_generators
 from onion.errors import DataError
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a name of the system
+"""Where Linux has it; elsewhere there is no such folder."""
 
 
 class RunningLoader(Iterator[tuple[int, Any]]):
@@ -100,6 +104,16 @@ class RunningLoader(Iterator[tuple[int, Any]]):
             if worker.is_alive():
                 worker.kill()
                 worker.join()
+            _remove_segments(worker.pid)
+
+
+def _remove_segments(worker: int) -> None:
+    """Remove the shared memory that a worker has left, which it does itself unless it was killed.
+
+    What was received of it is mapped and stays.
+    """
+    for path in SHARED_MEMORY.glob(f"paddle_{worker}_*"):
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pytest
 
 from onion import DataError, DataProvider, Observer, Runner
 from onion.data.paddle_loader import PaddleBatches
+from onion.data.paddle_loader_pass import RunningLoader
 from tests.data.loaders import FORKS, WORKERS, Numbers, batches, numbers, shared_memory_of
 from tests.paths import ROOT
 from tests.patience import PATIENCE
@@ -103,6 +104,17 @@ def test_a_pass_that_is_left_early_leaves_no_worker_and_no_shared_memory(workers
     assert multiprocessing.active_children() == []
     assert len(pids) == workers
     assert not shared_memory_of(pids)
+
+
+def test_a_worker_that_must_be_killed_leaves_no_shared_memory():
+    form = lambda index: np.full([64, 64], index, np.float32)  # noqa: E731
+    running = RunningLoader(DataLoader(Numbers(64, form), num_workers=1), counted=False)
+    next(running)
+    (worker,) = multiprocessing.active_children()
+    os.kill(worker.pid, signal.SIGSTOP)  # it ends by nothing but SIGKILL
+    running.close(timeout=0)
+    assert not worker.is_alive()
+    assert not shared_memory_of([worker.pid])
 
 
 def test_workers_end_where_the_run_fails_and_where_nothing_was_drawn():
