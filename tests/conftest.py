@@ -19,8 +19,10 @@ hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("search", deadline=None, print_blob=True, max_examples=1000)
 hypothesis.settings.load_profile("same")
 
-# Workers of pytest-xdist and a shell's jobs in the background ignore it, and what the tests start would inherit that.
+# Workers of pytest-xdist and a shell's jobs in the background ignore the one, jobs of nohup the other, and what the
+# tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 MARKS = {"chromium": "browser", "shared_redis": "redis"}
