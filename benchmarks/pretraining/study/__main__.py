@@ -114,7 +114,7 @@ class PretrainingStudy(Study[Piece]):
         for folder in (place.own, place.named):
             folder.parent.mkdir(parents=True, exist_ok=True)
         found = run.execute(place)
-        place.log.unlink(missing_ok=True)
+        place.log.unlink()
         return found
 
     def summary(self, result: Result) -> str:

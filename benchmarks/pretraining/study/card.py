@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from benchmarks.frame.tables import MISSING, table
-from benchmarks.pretraining.study.arms import ALONE, DATA_SETS, NONE, PRETRAINING, SHAPE
+from benchmarks.pretraining.study.arms import ALONE, DATA_SETS, NONE, PRETRAINING, SHAPE, Arm, Data
 from benchmarks.pretraining.study.findings import Findings
 from benchmarks.pretraining.study.intervals import Interval
 from benchmarks.pretraining.study.pieces import SHIPPED, CorpusPiece, ShippedPiece
@@ -59,12 +58,12 @@ def card(findings: Findings) -> str | None:
         width=SHAPE["hidden_size"],
         documents=f"{corpus['report']['documents']:,}",
         training=table(["", ""], _training(trained["report"])),
-        figures=figures(findings),
+        figures=figures(findings, trained["report"]),
         **{name: shipped["report"][name] for name in ("outputs", "half_loss", "whole_loss")},
     )
 
 
-def _training(report: Mapping[str, Any]) -> list[list[str]]:
+def _training(report: Mapping[str, float]) -> list[list[str]]:
     return [
         ["steps", f"{report['step']:,}"],
         ["tokens of a batch, at most", f"{PRETRAINING['tokens_per_batch']:,}"],
@@ -73,10 +72,8 @@ def _training(report: Mapping[str, Any]) -> list[list[str]]:
     ]
 
 
-def figures(findings: Findings) -> str:
+def figures(findings: Findings, report: Mapping[str, float]) -> str:
     """Return what the model is good for as Markdown: on held-out text, and fine-tuned beside random weights."""
-    trained = findings.pretraining(ALONE)
-    report = {} if trained is None else trained["report"]
     rows = [
         ["loss of masked words", f"{report['knowledge-masking.word_loss']:.3f} nats"],
         ["masked words guessed right", f"{100 * report['knowledge-masking.word_accuracy']:.1f} %"],
@@ -88,6 +85,6 @@ def figures(findings: Findings) -> str:
     return f"{table(['held-out text', ''], rows)}\n\n{fine_tuned}"
 
 
-def _figure(findings: Findings, arm: Any, data: Any) -> str:
+def _figure(findings: Findings, arm: Arm, data: Data) -> str:
     found = findings.figures(arm, data)
     return Interval.of(list(found.values())).text() if found else MISSING

@@ -218,7 +218,8 @@ def _beside(report: Mapping[str, float], task: str) -> list[str]:
 
 def _shipped(findings: Findings) -> str:
     """The figures of the model that comes with onion, as its card has them."""
-    told = MISSING if findings.pretraining(ALONE) is None else card.figures(findings)
+    trained = findings.pretraining(ALONE)
+    told = MISSING if trained is None else card.figures(findings, trained["report"])
     return f"## {SHIPPED}\n\nThe arm of Wikipedia's text alone, as it comes with onion in 16 bits.\n\n{told}"
 
 

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.messages import listed
-from onion.tasks.data.features.hashing import digest_of_values
+from onion.tasks.data.features.hashing import digest_of_tokenizer, digest_of_values
 from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.corpus.corpus import Corpus, Shard
 from onion.tasks.pretraining.corpus.cuts import Places, cuts
 from onion.tasks.pretraining.corpus.derived import derived
 from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, Flags
+from onion.tasks.pretraining.corpus.places import unit_places
 
 VERSION = 1
 """Of the way segments are cut. Raise it when the same corpus and settings give others."""
@@ -103,13 +104,14 @@ class Segments:
         """Return arrays for which the corpus has to be looked through; those of a large one are kept in the cache.
 
         Args:
-            what: is looked for, with all settings that it depends on besides those of the segments.
+            what: is looked for, with all settings that it depends on besides segments and tokenizer.
             find: computes them.
 
         Raises:
             DataError: the cache cannot be written.
         """
-        key = digest_of_values({"version": FOUND_VERSION, "segments": self.fingerprint, "what": what})
+        words = digest_of_tokenizer(self.corpus.tokenizer)
+        key = digest_of_values({"version": FOUND_VERSION, "segments": self.fingerprint, "words": words, "what": what})
         about = {"task": what.partition(" ")[0], "file": f"corpus {self.corpus.fingerprint[:16]}"}
         return derived(int(self._shards[-1]), key, about, lambda: [find()])
 
@@ -126,6 +128,15 @@ class Segments:
         ids = np.asarray(shard.tokens[start : start + length]).astype(np.int64)
         flags = np.array(shard.flags[start : start + length])
         return Segment(ids, flags, int(self.documents[number]), number)
+
+    def borders(self, inside: int) -> NDArray[np.int64]:
+        """Return how many units begin within each segment, behind its first token, int64 ``[segments]``.
+
+        Args:
+            inside: the bit of the inside of these units.
+        """
+        places = unit_places(self.corpus, inside)
+        return np.searchsorted(places, self.begins[1:]) - np.searchsorted(places, self.begins[:-1], "right")
 
     def beside(self, number: int) -> range:
         """Return the numbers of the segments of the same document as this one, itself included."""

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.data.features.hashing import digest_of_tokenizer
 from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining import token_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
@@ -69,8 +68,7 @@ class Capitalisation(PretrainingTask):
         _refuse_cased(self, corpus.tokenizer)
         segments = Segments.of(corpus, room(self, 2))
         finder = _Finder(Letters.of(corpus.tokenizer), self.sentence_starts)
-        what = f"capitalisation {digest_of_tokenizer(corpus.tokenizer)} {self.sentence_starts}"
-        found = segments.found(what, lambda: _with_labels(segments, finder))
+        found = segments.found(f"capitalisation {self.sentence_starts}", lambda: _with_labels(segments, finder))
         chosen = found["chosen"]
         if not len(chosen) or not found["capitals"].all():
             told = "none of the words of the corpus is known to begin with a capital"

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.messages import listed
-from onion.tasks.data.features.hashing import digest_of_tokenizer
 from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining import baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
@@ -73,9 +72,7 @@ class DiscourseRelation(PretrainingTask):
             DataError: there is none.
         """
         segments = Segments.of(corpus, room(self, 3) // 2, one_by_one=True)
-        found = segments.found(
-            f"markers {digest_of_tokenizer(corpus.tokenizer)} {self.markers!r}", lambda: _marked(segments, self.markers)
-        )
+        found = segments.found(f"markers {self.markers!r}", lambda: _marked(segments, self.markers))
         numbers, sizes, labels = found["numbers"], found["sizes"], found["labels"]
         if not len(numbers):
             raise DataError(

@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.errors import DataError
-from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, Flags, starts
-from onion.tasks.pretraining.corpus.places import unit_places
 from onion.tasks.pretraining.corpus.segments import Segments
 from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.task import PretrainingTask
@@ -46,14 +44,8 @@ class Halves:
         """
         most = room(task, SPECIAL)
         segments = Segments.of(corpus, most)
-
-        def find() -> Arrays:
-            borders = unit_places(corpus, IN_SENTENCE)
-            begins, ends = segments.begins[:-1], segments.begins[1:]
-            inside = np.searchsorted(borders, ends) > np.searchsorted(borders, begins, "right")
-            return {"chosen": np.flatnonzero(inside)}
-
-        chosen = segments.found("halves", find)["chosen"]
+        found = segments.found("halves", lambda: {"chosen": np.flatnonzero(segments.borders(IN_SENTENCE))})
+        chosen = found["chosen"]
         if not len(chosen):
             told = f"no document of the corpus has two sentences in a row of at most {most} tokens together"
             raise DataError(f"{task.name}: {told}; this task needs documents of several sentences, or more max_length")

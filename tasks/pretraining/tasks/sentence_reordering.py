@@ -22,7 +22,6 @@ from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining import baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, Flags, starts
-from onion.tasks.pretraining.corpus.places import unit_places
 from onion.tasks.pretraining.corpus.segments import Segment, Segments
 from onion.tasks.pretraining.drawn_examples import DrawnExamples
 from onion.tasks.pretraining.draws import Draws
@@ -105,9 +104,7 @@ class SentenceReordering(PretrainingTask):
 
 def _several(segments: Segments) -> Arrays:
     """Find the segments of two sentences or more, and how many each has."""
-    sentences = unit_places(segments.corpus, IN_SENTENCE)
-    begins, ends = segments.begins[:-1], segments.begins[1:]
-    inner = np.searchsorted(sentences, ends) - np.searchsorted(sentences, begins, "right")
+    inner = segments.borders(IN_SENTENCE)
     chosen = np.flatnonzero(inner)
     return {"chosen": chosen, "sentences": inner[chosen] + 1}
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.errors import DataError
-from onion.tasks.data.features.hashing import digest_of_tokenizer
 from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining import token_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
@@ -70,7 +69,7 @@ class TokenDocument(PretrainingTask):
             several = np.bincount(segments.documents, minlength=1)[segments.documents] > 1
             return {"chosen": np.flatnonzero(several & holding(segments, letters.words))}
 
-        chosen = segments.found(f"letters {digest_of_tokenizer(corpus.tokenizer)}", find)["chosen"]
+        chosen = segments.found("letters", find)["chosen"]
         if not len(chosen):
             told = f"no document of the corpus has words of letters and more than {most} tokens"
             raise DataError(f"{self.name}: {told}; this task needs longer documents, or less max_length")

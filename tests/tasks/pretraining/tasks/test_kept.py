@@ -7,8 +7,8 @@ from onion.tasks.pretraining.corpus.opening import open_corpus
 from onion.tasks.pretraining.registry import get_pretraining_task
 from tests.tasks.pretraining.texts import same
 
-LOOK = ("halves.unit_places", "sentence_reordering.unit_places", "sentence_distance.unit_places")
-LOOK += ("capitalisation.holding", "token_document.holding", "discourse_relation.MarkedSentences")
+LOOK = ("corpus.segments.unit_places", "tasks.sentence_distance.unit_places", "tasks.capitalisation.holding")
+LOOK += ("tasks.token_document.holding", "tasks.discourse_relation.MarkedSentences")
 """What looks through a corpus."""
 
 TASKS = {
@@ -30,7 +30,7 @@ def test_examples_of_a_corpus_that_is_looked_through_once(name, corpora, monkeyp
     monkeypatch.setattr("onion.tasks.pretraining.corpus.derived.KEPT_FROM", 1)
     made = task.samples(corpus, 1)
     for each in LOOK:
-        monkeypatch.setattr(f"onion.tasks.pretraining.tasks.{each}", None)
+        monkeypatch.setattr(f"onion.tasks.pretraining.{each}", None)
     for found in (made, task.samples(corpus, 1)):
         assert (len(found), found.fingerprint) == (len(wanted), wanted.fingerprint)
         assert found.lengths.tolist() == wanted.lengths.tolist()
