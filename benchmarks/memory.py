@@ -26,8 +26,8 @@ from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.lora import add_lora
 from onion.tasks.batches import batch_of
-from onion.tasks.classification import Classifier
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
+from onion.tasks.networks.classifier import Classifier
 from onion.testing import Batches
 
 # onion comes first, so that it can choose the math library that Paddle loads

@@ -22,10 +22,10 @@ from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.batches import batch_of
 from onion.tasks.data.texts import PAIR, TEXT, examples_of
-from onion.tasks.embedding.embedder import PooledEncoder
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
 from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.metrics.correlation import CorrelationMetric
+from onion.tasks.networks.pooled_encoder import PooledEncoder
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split

@@ -1,4 +1,4 @@
-"""A low-rank change of a frozen matrix (LoRA, Hu et al. 2021), and how it becomes part of the matrix.
+"""A low-rank change of a frozen matrix (LoRA, Hu et al. 2021); ``merging.py`` makes it a part of the matrix.
 
 A layer that may have one for its parameter ``NAME`` has an attribute ``NAME_lora``, by default None; so the adapter of
 ``q_proj.weight`` has the parameters ``q_proj.weight_lora.A`` and ``.B``.
@@ -7,20 +7,11 @@ A layer that may have one for its parameter ``NAME`` has an attribute ``NAME_lor
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any
 
 import paddle
 from paddle import nn
 
 from onion.models import ops
-
-ENDING = "_lora"
-"""Of the name of an adapter, behind that of the parameter that it changes."""
-
-PART = re.compile(rf"(.+){ENDING}\.(A|B|scale)")
-"""The path of a part of an adapter: that of the parameter that it changes, and the name of the part."""
 
 
 class Adapter(nn.Layer):
@@ -57,18 +48,3 @@ class Adapter(nn.Layer):
 def adapted(product: paddle.Tensor, x: paddle.Tensor, adapter: Adapter | None) -> paddle.Tensor:
     """Return the product of x and a matrix, with what the matrix's adapter adds."""
     return product if adapter is None else product + adapter(x)
-
-
-def has_adapters(paths: Iterable[str]) -> bool:
-    """Return whether there are adapters among the parameters with these paths."""
-    return any(PART.fullmatch(path) for path in paths)
-
-
-def merged(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays of a network by path, with adapters merged into the matrices that they change."""
-    whole = {path: array for path, array in arrays.items() if not PART.fullmatch(path)}
-    for path in whole:
-        if f"{path}{ENDING}.A" in arrays:
-            A, B, scale = (arrays[f"{path}{ENDING}.{part}"] for part in ("A", "B", "scale"))  # noqa: N806  the paper's
-            whole[path] = whole[path] + (A * scale) @ B
-    return whole

@@ -17,7 +17,8 @@ from paddle import nn
 
 from onion.errors import CompositionError
 from onion.messages import listed
-from onion.models.adapter import ENDING, Adapter
+from onion.models.adapter import Adapter
+from onion.models.merging import ENDING
 from onion.models.pretrained_encoder import PretrainedEncoder
 from onion.validation import is_number, is_whole
 

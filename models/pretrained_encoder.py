@@ -21,7 +21,7 @@ from paddle import nn
 
 from onion.errors import DataError
 from onion.models import hub
-from onion.models.adapter import merged
+from onion.models.merging import merged
 from onion.models.ops import rows
 from onion.models.packing import Ids, Packing
 from onion.models.pretrained_config import PretrainedConfig

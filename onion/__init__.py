@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from onion.multitask.for_task import ForTask
     from onion.multitask.task_data import TaskData
     from onion.multitask.task_sampler import TaskSampler
+    from onion.tasks.loading import load
     from onion.training.loss_scale import LossScale
 
 __version__ = "0.1.0"
@@ -121,6 +122,9 @@ ITEMS = {
     "WandbWriter": "monitoring.writers.wandb",
 }
 """The standard items and their modules in ``onion``; each is imported with its first use."""
+
+FUNCTIONS = {"load": "tasks.loading"}
+"""What is imported with its first use besides."""
 
 __all__ = [
     "Accumulate",
@@ -176,10 +180,11 @@ __all__ = [
     "VisualDLWriter",
     "WandbWriter",
     "WeightsError",
+    "load",
 ]
 
 
-__getattr__ = lazily(__name__, ITEMS)
+__getattr__ = lazily(__name__, {**ITEMS, **FUNCTIONS})
 
 check_system()
 ignore_missing_ccache()

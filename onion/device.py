@@ -19,9 +19,9 @@ from onion.host.math_library import clean_environment
 from onion.host.thread_count import default_threads
 
 # Paddle writes OMP_NUM_THREADS=1 into the environment when it is imported and finds none; anything else is a wish.
-_WISHED_THREADS = os.environ.get("OMP_NUM_THREADS")
-if "paddle" in sys.modules and _WISHED_THREADS == "1":
-    _WISHED_THREADS = None
+_wished_threads = os.environ.get("OMP_NUM_THREADS")
+if "paddle" in sys.modules and _wished_threads == "1":
+    _wished_threads = None
 
 _threads = 1  # Paddle's own choice
 
@@ -80,12 +80,23 @@ def use_threads(count: int | None = None) -> int:
         count: threads. Default: ``$OMP_NUM_THREADS`` if it was set before Paddle was imported, else one for every
             processor that this process may use, 8 at most (:mod:`onion.host.thread_count`).
     """
-    if count is None and _WISHED_THREADS and _WISHED_THREADS.isdecimal():
-        count = int(_WISHED_THREADS)
     global _threads
-    _threads = count or default_threads()
+    _threads = chosen_threads(count)
     paddle().base.core.set_num_threads(_threads)
     return _threads
+
+
+def chosen_threads(count: int | None = None) -> int:
+    """Return how many threads :func:`use_threads` sets, without loading Paddle; also for other engines."""
+    if count is None and _wished_threads and _wished_threads.isdecimal():
+        count = int(_wished_threads)
+    return count or default_threads()
+
+
+def wish_threads(count: int | None) -> None:
+    """Let engines other than Paddle, which is not loaded here, compute on so many threads; None changes nothing."""
+    global _wished_threads
+    _wished_threads = _wished_threads if count is None else str(count)
 
 
 def threads() -> int:

@@ -7,7 +7,8 @@ question_answering/      spans of a context: questions, windows, answers
 masked_lm/               masked words
 data/                    rows of files, texts, labels, cached features
 batches.py, probabilities.py    arrays that data and networks share
-networks/                heads, several heads, distillation, GAN-BERT; they read no files
+decoding.py              what outputs say, in numpy: for the networks, and where Paddle is not installed
+networks/                the networks of tasks, several heads, distillation, GAN-BERT; they read no files
 collector.py             items that decode outputs and collect them
 metrics/                 metrics over a pass
 finetune/                settings, recipes, runs and predictions: ``onion train``, ``evaluate``, ``predict``

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-import paddle
 from attrs.validators import optional
-from paddle import nn
-from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.messages import shown
@@ -24,17 +21,19 @@ from onion.tasks.data.features.examples import Example, Examples
 from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import TextTask
+from onion.tasks.decoding import class_probabilities
 from onion.tasks.metrics.classification import ClassificationMetric
-from onion.tasks.networks.heads import SentenceHead
-from onion.tasks.probabilities import softmax
 from onion.tasks.reports.one_label import one_label_report
 from onion.tasks.reports.report import Report
-from onion.tasks.task import NOT_OF_FEATURES
+from onion.tasks.task import NOT_OF_FEATURES, TEXT_VECTOR
 from onion.tasks.validators import BELOW_ONE, QUOTE, as_float, as_name
 from onion.validation import is_number
 
-SMALLEST = float(np.finfo(np.float32).tiny)
-"""The smallest divisor for a sum of weights, so that 0 / 0 is 0."""
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from onion.tasks.networks.classifier import Classifier
+    from onion.tasks.task import Decode
 
 LARGEST = 1e6
 """The largest weight of a class: far more than any ratio of classes, and far from overflow in float32."""
@@ -86,6 +85,7 @@ class Classification(TextTask):
 
     name = "classification"
     features_version = 1
+    head_over = TEXT_VECTOR
     monitor = "accuracy"
 
     labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
@@ -130,10 +130,16 @@ class Classification(TextTask):
         return examples.columns["label"].values
 
     def network(self, encoder: nn.Layer) -> Classifier:
-        """Put a :class:`Classifier` over an encoder."""
+        """Put a ``Classifier`` over an encoder."""
+        from onion.tasks.networks.classifier import Classifier
+
         named = self.class_weights
         weights = [float(named.get(name, 1.0)) for name in self.labels] if isinstance(named, Mapping) else None
         return Classifier(encoder, len(self.labels), self.dropout, weights, self.label_smoothing)
+
+    def decoding(self, weights: Mapping[str, np.ndarray]) -> Decode:
+        """Give the probabilities of the labels; see ``Task.decoding``."""
+        return class_probabilities
 
     def metric(self, path: str | Path) -> ClassificationMetric:
         """Measure accuracy, F1 and Matthews' correlation."""
@@ -159,52 +165,3 @@ class Classification(TextTask):
         """Return the accuracy of always predicting the most frequent label."""
         counts = Counter(example["label"] for example in examples)
         return {"majority_accuracy": counts.most_common(1)[0][1] / len(examples)}
-
-
-class Classifier(SentenceHead):
-    """A head with one logit per label.
-
-    Args:
-        encoder: see SentenceHead.
-        classes: the number of labels, at least 2.
-        dropout: see SentenceHead.
-        weights: of the labels in the loss. Default: 1 for each.
-        smoothing: of the labels.
-    """
-
-    def __init__(
-        self,
-        encoder: nn.Layer,
-        classes: int,
-        dropout: float | None = None,
-        weights: Sequence[float] | None = None,
-        smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(encoder, classes, dropout)
-        self._weights = None if weights is None else paddle.to_tensor(weights, dtype="float32")
-        self._smoothing = smoothing
-
-    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the mean cross-entropy, a scalar; if weighted, divided by the sum of the weights.
-
-        The loss of a batch whose weights are all 0 is 0.
-        """
-        labels = batch["labels"]
-        if not self._smoothing:
-            return functional.cross_entropy(logits, labels, weight=self._weights)
-        logs = functional.log_softmax(logits)
-        own = -paddle.take_along_axis(logs, labels.unsqueeze(1), 1).squeeze(1)
-        each = (1 - self._smoothing) * own - self._smoothing * logs.mean(axis=1)
-        if self._weights is None:
-            return each.mean()
-        weights = paddle.gather(self._weights, labels)
-        return (each * weights).sum() / weights.sum().clip(min=SMALLEST)
-
-    def loss_weight(self, batch: dict[str, Any]) -> float:
-        """Return what the loss of a batch is divided by: its examples or, if weighted, the sum of their weights."""
-        labels = batch["labels"]
-        return float(len(labels) if self._weights is None else self._weights.numpy()[labels].sum(dtype=np.float64))
-
-    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return the probabilities ``[classes]`` of each example."""
-        return list(softmax(logits.numpy()))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from paddle import nn
+from typing import TYPE_CHECKING, Any
 
 from onion import HookIterator, RunnerItem, State
+
+if TYPE_CHECKING:
+    from paddle import nn
 
 
 class Decoder(RunnerItem):

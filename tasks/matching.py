@@ -11,32 +11,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-import paddle
 from attrs.validators import optional
-from paddle import nn
-from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.items.evaluator import Metric
 from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.batches import batch_of
-from onion.tasks.classification import Classifier
 from onion.tasks.data.features.examples import Example, Examples
 from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row, file_rows
 from onion.tasks.data.texts import PAIR, TEXT, TextTask, checked_texts
+from onion.tasks.decoding import match_scores, pair_scores
 from onion.tasks.metrics.ranking import PairMetric, RankingMetric, decisions, order, ranking
-from onion.tasks.networks.heads import SentenceHead
-from onion.tasks.probabilities import sigmoid
 from onion.tasks.reports.one_label import one_label_report
 from onion.tasks.reports.report import Report
-from onion.tasks.task import NOT_OF_FEATURES
+from onion.tasks.task import NOT_OF_FEATURES, TEXT_VECTOR
 from onion.tasks.validators import BELOW_ONE, NAME, SHARE, SWITCH, as_float, as_name, one_of
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from onion.tasks.task import Decode
 
 NEGATIVE, QUESTION = "text_b_neg", "qid"
 POINTWISE, PAIRWISE = "pointwise", "pairwise"
@@ -65,6 +65,7 @@ class Matching(TextTask):
 
     name = "matching"
     features_version = 1
+    head_over = TEXT_VECTOR
     together = QUESTION
 
     pairs: bool | None = True
@@ -183,10 +184,16 @@ class Matching(TextTask):
     # -- learning and results -----------------------------------------------------------------------------------------
 
     def network(self, encoder: nn.Layer) -> nn.Layer:
-        """Put a :class:`PointwiseMatcher` or a :class:`PairwiseMatcher` over an encoder."""
+        """Put a ``PointwiseMatcher`` or a ``PairwiseMatcher`` over an encoder."""
+        from onion.tasks.networks.matchers import PairwiseMatcher, PointwiseMatcher
+
         if self.learning == PAIRWISE:
             return PairwiseMatcher(encoder, self.margin, self.dropout)
         return PointwiseMatcher(encoder, 2, self.dropout)
+
+    def decoding(self, weights: Mapping[str, np.ndarray]) -> Decode:
+        """Give the scores; see ``Task.decoding``."""
+        return pair_scores if self.learning == PAIRWISE else match_scores
 
     def metric(self, path: str | Path) -> Metric:
         """Measure what the columns of the file allow."""
@@ -222,37 +229,3 @@ class Matching(TextTask):
             return {}
         share = float(np.mean([example["label"] for example in examples]))
         return {"majority_accuracy": max(share, 1 - share)}
-
-
-class PointwiseMatcher(Classifier):
-    """A classifier with two labels; the score is the probability of the second."""
-
-    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return the score of each example, float64."""
-        other, fitting = logits.numpy().astype(np.float64).T
-        return list(sigmoid(fitting - other))
-
-
-class PairwiseMatcher(SentenceHead):
-    """A head with one score per row, from 0 to 1, trained on the difference of two (PaddlePALM's ``Match``).
-
-    Args:
-        encoder: see SentenceHead.
-        margin: the desired difference of the scores of a pair.
-        dropout: see SentenceHead.
-    """
-
-    def __init__(self, encoder: nn.Layer, margin: float = 0.5, dropout: float | None = None) -> None:
-        super().__init__(encoder, 1, dropout)
-        self._margin = margin
-
-    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the mean hinge loss ``max(0, margin - better + worse)``, a scalar."""
-        better, worse = functional.sigmoid(logits).reshape([2, -1])
-        return functional.relu(self._margin - better + worse).mean()
-
-    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return the score of each example, float64; of a pair ``[2]``, those of the better and the worse text."""
-        scores = sigmoid(logits.numpy()[:, 0])
-        paired = len(scores) == 2 * len(batch["places"])
-        return list(scores.reshape(2, -1).T) if paired else list(scores)

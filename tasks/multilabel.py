@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-import paddle
 from attrs.validators import optional
-from paddle import nn
-from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.messages import shown
@@ -25,13 +22,18 @@ from onion.tasks.data.features.examples import Example
 from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import TextTask
+from onion.tasks.decoding import label_probabilities
 from onion.tasks.metrics.classification import MultiLabelMetric
-from onion.tasks.networks.heads import SentenceHead
-from onion.tasks.probabilities import sigmoid
 from onion.tasks.reports.report import Report
 from onion.tasks.reports.several_labels import several_labels_report
-from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES
+from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, TEXT_VECTOR
 from onion.tasks.validators import BELOW_ONE, NAME, as_float, as_name
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from onion.tasks.networks.multilabel_classifier import MultiLabelClassifier
+    from onion.tasks.task import Decode
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +49,7 @@ class MultiLabel(TextTask):
 
     name = "multilabel"
     features_version = 1
+    head_over = TEXT_VECTOR
     monitor = "f1_micro"
 
     labels: Labels = attrs.field(default=Labels(()), converter=as_labels)
@@ -78,8 +81,14 @@ class MultiLabel(TextTask):
         return batch
 
     def network(self, encoder: nn.Layer) -> MultiLabelClassifier:
-        """Put a :class:`MultiLabelClassifier` over an encoder."""
+        """Put a ``MultiLabelClassifier`` over an encoder."""
+        from onion.tasks.networks.multilabel_classifier import MultiLabelClassifier
+
         return MultiLabelClassifier(encoder, len(self.labels), self.dropout)
+
+    def decoding(self, weights: Mapping[str, np.ndarray]) -> Decode:
+        """Give the probabilities of the labels; see ``Task.decoding``."""
+        return label_probabilities
 
     def metric(self, path: str | Path) -> MultiLabelMetric:
         """Measure F1 and exact matches."""
@@ -117,16 +126,3 @@ class MultiLabel(TextTask):
         if "" in names:
             raise row.error(f"an empty name among the labels {shown(cell)}; remove it")
         return names
-
-
-class MultiLabelClassifier(SentenceHead):
-    """A head with one logit per label, each an independent decision."""
-
-    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the binary cross-entropy, a scalar: the mean over examples and labels."""
-        # Paddle 3.3's binary_cross_entropy_with_logits has a wrong gradient for logits of 0; this is the same loss.
-        return (functional.softplus(logits) - batch["labels"] * logits).mean()
-
-    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
-        """Return the probabilities, float64 ``[labels]``, of each example."""
-        return list(sigmoid(logits.numpy()))

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-import paddle
 from attrs.validators import optional
-from paddle import nn
-from paddle.nn import functional
 
 from onion.tasks.data.features.examples import Example
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import TextTask
+from onion.tasks.decoding import numbers
 from onion.tasks.metrics.correlation import CorrelationMetric
-from onion.tasks.networks.heads import SentenceHead
 from onion.tasks.reports.numbers import numbers_report
 from onion.tasks.reports.report import Report
-from onion.tasks.task import NOT_OF_FEATURES
+from onion.tasks.task import NOT_OF_FEATURES, TEXT_VECTOR
 from onion.tasks.validators import BELOW_ONE, as_float
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from onion.tasks.networks.regressor import Regressor
+    from onion.tasks.task import Decode
 
 LARGEST = 1e18
 """The largest absolute value of a label; its square is finite in float32."""
@@ -41,6 +44,7 @@ class Regression(TextTask):
 
     name = "regression"
     features_version = 1
+    head_over = TEXT_VECTOR
     monitor = "pearson"
 
     dropout: float | None = attrs.field(
@@ -55,8 +59,14 @@ class Regression(TextTask):
         return {"label": value}
 
     def network(self, encoder: nn.Layer) -> Regressor:
-        """Put a :class:`Regressor` over an encoder."""
+        """Put a ``Regressor`` over an encoder."""
+        from onion.tasks.networks.regressor import Regressor
+
         return Regressor(encoder, self.dropout)
+
+    def decoding(self, weights: Mapping[str, np.ndarray]) -> Decode:
+        """Give the numbers; see ``Task.decoding``."""
+        return numbers
 
     def metric(self, path: str | Path) -> CorrelationMetric:
         """Measure both correlations and the mean squared error."""
@@ -76,23 +86,3 @@ class Regression(TextTask):
     def baseline(self, examples: Sequence[Example]) -> dict[str, float]:
         """Return the mean squared error of always predicting the mean."""
         return {"label_variance": float(np.var([example["label"] for example in examples]))}
-
-
-class Regressor(SentenceHead):
-    """A head with one number per example.
-
-    Args:
-        encoder: see SentenceHead.
-        dropout: see SentenceHead.
-    """
-
-    def __init__(self, encoder: nn.Layer, dropout: float | None = None) -> None:
-        super().__init__(encoder, 1, dropout)
-
-    def loss(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the mean squared error, a scalar."""
-        return functional.mse_loss(outputs.squeeze(1), batch["labels"])
-
-    def decode(self, outputs: paddle.Tensor, batch: dict[str, Any]) -> list[float]:
-        """Return the number of each example."""
-        return [float(each) for each in outputs.squeeze(1).tolist()]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import attrs
 
@@ -39,6 +39,12 @@ NOT_OF_FEATURES = {"of_features": False}
 FEW = 256
 """Rows in memory while examples are counted."""
 
+Decode: TypeAlias = "Callable[[np.ndarray, dict[str, Any]], list[Any]]"
+"""What decodes the outputs of a network, as an array, and the batch: one entry per example."""
+
+TEXT_VECTOR, TOKEN_VECTORS, MASKED_TOKENS = "the vector of a text", "the vectors of tokens", "masked tokens"
+"""What the heads of networks that can be exported are over; see ``Task.head_over``."""
+
 AFTER_TRAINING = {**NOT_OF_FEATURES, "after_training": True}
 """Metadata of a field that can be changed after training: it affects predictions and metrics only."""
 
@@ -56,6 +62,10 @@ class Task(ABC):
             ``less_is_better``, otherwise maximized.
         together: the column whose rows stay together where a part of the training file is left out to test on, such
             as ``qid``; None (default): rows are independent.
+        head_over: what the head of :meth:`network` is over, for an exported model: ``TEXT_VECTOR``, its layer
+            ``classifier`` over the pooled output; ``TOKEN_VECTORS``, that layer over every token; ``MASKED_TOKENS``,
+            BERT's masked LM head. None (default): it is another one, and the task cannot be exported.
+        decoding_weights: paths of the network's parameters that :meth:`decoding` needs. Default: none.
         max_length: the maximum number of tokens of an example, including special ones.
     """
 
@@ -63,6 +73,8 @@ class Task(ABC):
     features_version: ClassVar[int] = 1
     monitor: ClassVar[str]
     together: ClassVar[str | None] = None
+    head_over: ClassVar[str | None] = None
+    decoding_weights: ClassVar[Sequence[str]] = ()
 
     max_length: int = attrs.field(default=128, validator=NATURAL)
 
@@ -162,6 +174,33 @@ class Task(ABC):
             latter returns a list with one entry per example, for :meth:`metric` and :meth:`predictions`. If the loss is
             not a mean over examples, ``loss_weight(batch)`` returns what it is a mean over, for several processes.
         """
+
+    def decoding(self, weights: Mapping[str, np.ndarray]) -> Decode:
+        """Return what decodes a network's outputs without the network, as an exported model needs it.
+
+        It is called with the outputs of a batch as an array, and with the batch of :meth:`collate`, and returns what
+        the network's ``decode(outputs, batch)`` does.
+
+        Args:
+            weights: the parameters of the network by their paths, for those that decoding needs, such as
+                ``crf.transitions``.
+
+        Raises:
+            DataError: the task cannot decode without its network; this is the default.
+        """
+        raise DataError(
+            f"the task {self.name} cannot decode without its network; define {type(self).__name__}.decoding, which "
+            "returns a function of the outputs, as an array, and the batch"
+        )
+
+    def outputs_of(self, logits: np.ndarray, batch: Mapping[str, Any]) -> np.ndarray:
+        """Return the outputs of the network for a batch from the logits of an exported model. Default: the same.
+
+        Args:
+            logits: as :func:`onion.tasks.export.heads.network_graph` gives them.
+            batch: of :meth:`collate`.
+        """
+        return logits
 
     def fill(self, network: nn.Layer, weights: Weights) -> None:  # noqa: B027  doing nothing is the default
         """Load pretrained weights of the head, if the encoder's file has them. Default: nothing.

@@ -238,7 +238,7 @@ STOPPED = """
 import os, signal
 from onion.cli.commands import start_paddle
 start_paddle()  # it loads Paddle without Paddle's warnings
-from onion.tasks.embedding.embedder import PooledEncoder
+from onion.tasks.networks.pooled_encoder import PooledEncoder
 forward, done = PooledEncoder.forward, []
 def stop(self, batch):
     done.append(batch)

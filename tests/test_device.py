@@ -86,7 +86,7 @@ def test_of_paddles_warnings_that_one_alone_is_silent(tmp_path):
     ("wish", "threads"), [("3", 3), ("", None), ("many", None), (None, None)], ids=["3", "empty", "text", "unset"]
 )
 def test_use_threads_follows_the_wish_of_the_environment_or_takes_the_default(monkeypatch, wish, threads):
-    monkeypatch.setattr(device, "_WISHED_THREADS", wish)
+    monkeypatch.setattr(device, "_wished_threads", wish)
     assert use_threads() == (threads or default_threads())
     assert use_threads(1) == 1
 

@@ -27,8 +27,8 @@ from onion.engine.state import State
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.tasks.batches import batch_of
-from onion.tasks.classification import Classifier
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
+from onion.tasks.networks.classifier import Classifier
 from onion.tasks.networks.multi_head import MultiHead
 from onion.testing import Batches
 

@@ -23,7 +23,7 @@ from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.online import ControlServer, Journal, Spool, StreamProvider
 from onion.tasks.batches import batch_of
-from onion.tasks.classification import Classifier
+from onion.tasks.networks.classifier import Classifier
 
 # onion comes first, so that it can choose the math library that Paddle loads
 # isort: split

@@ -16,11 +16,13 @@ import attrs
 
 import onion
 from onion.cli import commands as run
-from onion.cli import control, corpus, distilling, pretraining, tuning
+from onion.cli import control, corpus, distilling, exporting, pretraining, tuning
 from onion.cli.colours import error_line
 from onion.cli.examples import EXAMPLES
 from onion.cli.values import natural, read
 from onion.messages import printable, shown
+from onion.tasks.embedding.names import CLS, POOLINGS
+from onion.tasks.export.names import EIGHT_BITS, FORMATS, ONNX
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.pretraining.settings import PretrainingSettings
@@ -102,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
     _add_distill(add("distill", "train a small student of a trained model; the same command resumes it"))
     _add_evaluate(add("evaluate", "evaluate a trained model on a labelled file"))
     _add_predict(add("predict", "predict with a trained model"))
+    _add_export(add("export", "write a trained model as ONNX, as a program of Paddle or for transformers"))
     _add_push(add("push", "upload a trained model to Hugging Face's hub"))
     _add_tune(add("tune", "search for settings with Optuna; the same command resumes an interrupted search"))
     _add_cross_validate(add("cross-validate", "train once for each fold of the training file, and average the figures"))
@@ -305,6 +308,33 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     command.set_defaults(command=run.predict)
 
 
+def _add_export(command: argparse.ArgumentParser) -> None:
+    model = command.add_mutually_exclusive_group(required=True)
+    _add_run_or_name(model, required=False)
+    encoder = "an encoder instead, as in embed, for vectors of texts"
+    model.add_argument("--encoder", metavar="NAME|DIR", help=encoder)
+    _add_output(command, "new folder for the model")
+    formats = "onnx, paddle (a program that Paddle Inference runs) or huggingface (default: %(default)s)"
+    command.add_argument("--format", choices=FORMATS, default=ONNX, metavar="FORMAT", help=formats)
+    bits = "8-bit weights in ONNX: dynamic (no data needed) or static (with --calibrate)"
+    command.add_argument("--int8", choices=EIGHT_BITS, metavar="KIND", help=bits)
+    lines = "rows as onion predict reads them from standard input"
+    command.add_argument("--calibrate", type=Path, metavar="FILE", help=f"{lines}, for --int8 static")
+    texts = f"{lines}, on which the model is held against the original (default: random words)"
+    command.add_argument("--texts", type=Path, metavar="FILE", help=texts)
+    _add_task(command)
+    _add_set(command, "override a setting that applies after training, such as threshold=0.3")
+    vectors = command.add_argument_group("vectors of an encoder")
+    vectors.add_argument("--pooling", choices=POOLINGS, default=CLS, help="pooling of token vectors (default: cls)")
+    layer = "layer to take vectors from, counted from 1 (default: the last)"
+    vectors.add_argument("--layer", type=natural, metavar="N", help=layer)
+    vectors.add_argument("--normalize", action="store_true", help="scale every vector to length 1")
+    length = "maximum tokens per text (default: %(default)s)"
+    vectors.add_argument("--max-length", type=natural, default=128, metavar="N", help=length)
+    _add_threads(command)
+    command.set_defaults(command=exporting.export)
+
+
 def _add_tasks(command: argparse.ArgumentParser) -> None:
     command.add_argument("name", nargs="?", metavar="TASK", help="such as classification (default: list them all)")
     command.set_defaults(command=run.tasks)
@@ -328,12 +358,13 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     add("--carry", type=partial(read, NAMES), default=(), metavar="NAME,...", help=carry)
     columns = "columns of onion and of the file, where they differ, such as text_a=sentence"
     add("--columns", type=partial(read, COLUMNS), metavar="OURS=THEIRS,...", help=columns)
-    pooling = "pooling of token vectors (default: %(default)s)"
-    add("--pooling", choices=["cls", "mean", "pooler"], default="cls", help=pooling)
+    pooling = "pooling of token vectors (default: cls, or that of an exported encoder)"
+    add("--pooling", choices=POOLINGS, help=pooling)
     add("--layer", type=natural, metavar="N", help="layer to take vectors from, counted from 1 (default: the last)")
     add("--normalize", action="store_true", help="scale every vector of cls_emb.npy to length 1")
     add("--tokens", action="store_true", help="also write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy")
-    add("--max-length", type=natural, default=128, metavar="N", help="maximum tokens per text (default: %(default)s)")
+    length = "maximum tokens per text (default: 128, or that of an exported encoder)"
+    add("--max-length", type=natural, metavar="N", help=length)
     add("--batch-size", type=natural, default=64, metavar="N", help="texts per batch (default: %(default)s)")
     _add_quiet(command)
     _add_threads(command)
@@ -393,9 +424,9 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     command.add_argument("--run", type=Path, required=True, metavar="DIR", help="output folder of onion train")
 
 
-def _add_run_or_name(command: argparse.ArgumentParser) -> None:
-    text = "output folder of onion train, or OWNER/NAME of a model from onion push"
-    command.add_argument("--run", required=True, metavar="DIR|NAME", help=text)
+def _add_run_or_name(command: argparse._ActionsContainer, required: bool = True) -> None:
+    text = "output folder of onion train or onion export, or OWNER/NAME of a model from onion push"
+    command.add_argument("--run", required=required, metavar="DIR|NAME", help=text)
 
 
 def _add_columns(command: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from onion.checkpointing.atomic_files import replace_file
 from onion.cli.processes import run_in_processes
-from onion.device import use_threads
+from onion.device import use_threads, wish_threads
 from onion.errors import CheckpointError, DataError, OnionError
 from onion.host import launch
 from onion.tasks.finetune.declared import declared_in
@@ -44,6 +44,17 @@ def start_paddle(threads: int | None = None) -> None:
     """
     use_threads(threads)
     answer_signals()
+
+
+def _start_engine(run: Path, threads: int | None) -> None:
+    """Start what computes the predictions of a folder: Paddle, or another engine, for which it is not loaded."""
+    from onion.tasks.export.engines import needs_paddle
+
+    if needs_paddle(run):
+        start_paddle(threads)
+    else:
+        wish_threads(threads)
+        answer_signals()
 
 
 def answer_signals() -> None:
@@ -121,17 +132,17 @@ def evaluate(options: argparse.Namespace) -> int:
 
 def predict(options: argparse.Namespace) -> int:
     """Predict for texts; write one line of JSON each."""
-    start_paddle(options.threads)
     from onion.data.files import byte_lines
     from onion.tasks.data.rows import STANDARD_INPUT
     from onion.tasks.finetune import inference
     from onion.tasks.finetune.predictor import CHUNK
     from onion.tasks.finetune.run_folder import find_run
 
+    run = find_run(options.run)
+    _start_engine(run, options.threads)
     settings = chosen(options)
     if options.carry and options.input in (None, "-"):
         raise DataError("--carry needs --input with a file, which has columns")
-    run = find_run(options.run)
     if options.files is not None:
         inference.task_with_files(run, options.task)
     found: Iterable[dict[str, Any]]
@@ -154,7 +165,7 @@ def predict(options: argparse.Namespace) -> int:
 
 def embed(options: argparse.Namespace) -> int:
     """Write the vectors of texts; print one line of JSON."""
-    start_paddle(options.threads)
+    _start_engine(Path(options.encoder), options.threads)
     from onion.tasks.embedding import files
 
     names = ["tokens", "pooling", "layer", "normalize", "max_length", "batch_size", "quiet", "columns", "carry"]

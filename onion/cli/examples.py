@@ -32,6 +32,13 @@ EXAMPLES = {
         onion predict --run run --input new.csv --carry id,text_a --output predictions.csv
         cat new.txt | onion predict --run run -
     """,
+    "export": """
+        onion export --run run --output model           # an ONNX file; predicting needs no Paddle then
+        onion export --run run --int8 static --calibrate train.txt --output small
+        onion export --run run --format paddle --output program
+        onion export --encoder minilm --pooling mean --normalize --output vectors
+        onion predict --run model --text "a gripping film"
+    """,
     "push": """
         onion push ada/film-reviews --run run --license apache-2.0 --language en
         onion push ada/film-reviews --run run --output model      # look at the files first

@@ -18,9 +18,9 @@ from onion.models import hub
 from onion.models.encoder import Encoder
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.batches import batch_of
-from onion.tasks.classification import Classifier
 from onion.tasks.data.texts import examples_of
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
+from onion.tasks.networks.classifier import Classifier
 from onion.testing import Batches
 from scripts.parity.common import Row, own_lines, run_reference
 from scripts.parity.encoders import difference

@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from onion import DataProvider, Forward, HookIterator, Progress, Runner, RunnerItem, State
+from onion import DataProvider, HookIterator, Progress, Runner, RunnerItem, State
 from onion.checkpointing.atomic_files import sync, write
 from onion.checkpointing.new_folder import check_new, new_folder
 from onion.data.opening import refuse_pipe
@@ -31,8 +31,13 @@ from onion.tasks.data.features.text_checks import Tally
 from onion.tasks.data.prepared import json_line, prepared
 from onion.tasks.data.rows import Row, file_rows
 from onion.tasks.data.texts import PAIR, TEXT, check_max_length, checked_texts, examples_of, note_cut, tell_notes
-from onion.tasks.embedding.embedder import Embedder, PooledEncoder
+from onion.tasks.embedding.exported_encoder import ExportedEncoder
 from onion.tasks.embedding.npy import NpyFile
+from onion.tasks.export.exported_network import forward_of
+
+if TYPE_CHECKING:
+    from onion.tasks.embedding.embedder import Embedder
+    from onion.tasks.networks.pooled_encoder import PooledEncoder
 
 CHUNK = 50
 """Batches per chunk, the part of a file that is in memory."""
@@ -46,7 +51,7 @@ def embed(
     data: str | Path,
     output: Path,
     tokens: bool = False,
-    pooling: str = "cls",
+    pooling: str | None = None,
     quiet: bool = False,
     columns: Mapping[str, str] | None = None,
     carry: Sequence[str] = (),
@@ -59,12 +64,14 @@ def embed(
     Raises:
         OnionError: the encoder, its settings, the file or the folder are invalid.
     """
+    from onion.tasks.embedding.embedder import Embedder
+
     check_new(output)
     refuse_pipe(Path(data))
     path = prepared(data, columns, labelled=False)
     next(_rows(path))
     next(carried(path, data, [TEXT, *carry], [PAIR]))
-    if "max_length" in settings:  # for a message with the name of the flag
+    if settings.get("max_length") is not None:  # for a message with the name of the flag
         check_max_length(settings["max_length"], read_config(hub.resolve(encoder)).max_length)
     embedder = Embedder.from_pretrained(encoder, pooling, **settings)
     return embed_file(embedder, data, output, tokens, quiet, columns, carry)
@@ -103,10 +110,9 @@ def embed_file(
         DataError: the input is invalid, or the folder cannot be written.
     """
     check_new(output)
+    network = _with_tokens(embedder.network) if tokens else embedder.network
     path = prepared(data, columns, labelled=False)
     stream = TextStream(path, embedder.tokenizer, embedder.max_length, CHUNK * embedder.batch_size)
-    pooled = embedder.network
-    network = PooledEncoder(pooled.encoder, pooled.pooling, normalize=pooled.normalize, tokens=tokens)
     with new_folder(output) as folder, ExitStack() as held:
         files: list[tuple[Any, ...]] = [(VECTORS, "<f4", embedder.width)]
         if tokens:
@@ -118,6 +124,19 @@ def embed_file(
             raise DataError(f"{data}: changed while it was read; nothing was written.")
     tell_notes(str(data), stream.notes)
     return {"rows": len(stream), "tokens": stream.tokens, "hidden": embedder.width, "output": str(output)}
+
+
+def _with_tokens(pooled: PooledEncoder | ExportedEncoder) -> PooledEncoder:
+    """Return a network that gives the vectors of tokens too.
+
+    Raises:
+        DataError: it was exported, and gives those of texts only.
+    """
+    if isinstance(pooled, ExportedEncoder):
+        raise DataError("an exported encoder gives the vectors of texts only; for those of tokens take the encoder.")
+    from onion.tasks.networks.pooled_encoder import PooledEncoder
+
+    return PooledEncoder(pooled.encoder, pooled.pooling, normalize=pooled.normalize, tokens=True)
 
 
 def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -132,7 +151,11 @@ def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> int:
 
 
 def embedding_onion(
-    network: PooledEncoder, stream: TextStream, embedder: Embedder, writer: Writer, quiet: bool = False
+    network: PooledEncoder | ExportedEncoder,
+    stream: TextStream,
+    embedder: Embedder,
+    writer: Writer,
+    quiet: bool = False,
 ) -> Runner:
     """Return the runner that embeds a stream of texts."""
     return Runner(
@@ -140,7 +163,7 @@ def embedding_onion(
         DataProvider(stream, embedder.batch_size, collate=partial(_collate, pad_id=embedder.tokenizer.pad_id)),
         Expected(-(-len(stream) // embedder.batch_size)),
         writer,
-        Forward(network),
+        forward_of(network),
     )
 
 

@@ -10,7 +10,6 @@ import attrs
 from paddle import nn
 
 from onion.checkpointing import checkpoint
-from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import CheckpointError
 from onion.items.gradient_machine import load_network
 from onion.models import hub
@@ -20,17 +19,12 @@ from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.models.weights import read_weights
 from onion.tasks.data.labels import apart
-from onion.tasks.finetune.adapters import whole
-from onion.tasks.finetune.run_files import RUN_FILE, TASK_FILE, read_json
+from onion.tasks.finetune.learned_weights import best_weights, weights_in
+from onion.tasks.finetune.run_files import RUN_FILE
 from onion.tasks.finetune.run_folder import FITTED, find_run, read_record
 from onion.tasks.finetune.settings import Settings, TrainingSettings
-from onion.tasks.networks.heads import ENCODER
-from onion.tasks.publishing.weights import is_published, read_network
-from onion.tasks.registry import recorded_task
+from onion.tasks.networks.paths import ENCODER
 from onion.tasks.task import Task
-
-NETWORK, AVERAGE = "gradient_machine", "moving_average"
-"""Names of items, as checkpoints have them."""
 
 
 @attrs.frozen
@@ -130,38 +124,5 @@ def _learned(folder: Path) -> tuple[Path, Mapping[str, Any]]:
     raise CheckpointError(f"{folder}: neither a folder of onion train nor a checkpoint in one (step-...).")
 
 
-def best_weights(folder: Path) -> Mapping[str, Any]:
-    """Return the weights of the network in the best checkpoint of a run, or of a model that ``onion push`` has made.
-
-    Raises:
-        CheckpointError: there is no complete checkpoint, or the record of the task is damaged.
-        WeightsError: the weights or the config of the model are damaged.
-    """
-    if is_published(folder):
-        return read_network(folder, recorded_task(read_json(folder, TASK_FILE), folder / TASK_FILE).name)
-    return weights_in(best_checkpoint(folder), folder)
-
-
 def _of_encoder(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {name: array for name, array in arrays.items() if name.startswith(ENCODER)}
-
-
-def weights_in(saved: checkpoint.Checkpoint, folder: Path) -> Mapping[str, Any]:
-    """Return the weights of the network in a checkpoint: their moving average, where the training kept one.
-
-    Adapters are merged.
-
-    Args:
-        saved: the checkpoint.
-        folder: of the run.
-
-    Raises:
-        CheckpointError: the checkpoint has no network, or a part of it that the folder should have is missing.
-    """
-    if AVERAGE in saved.items:
-        return whole(saved.items[AVERAGE], folder)
-    if NETWORK not in saved.items:
-        raise CheckpointError(
-            f"{folder}: the run has saved no {NETWORK} (step {saved.step}); was another onion run there?"
-        )
-    return whole(saved.items[NETWORK], folder)

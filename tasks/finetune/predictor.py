@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
-from paddle import nn
 
-from onion import Forward, GradientMachine, Runner
+from onion import Forward, Runner
 from onion.errors import DataError
 from onion.inference import inference_runner
-from onion.items.gradient_machine import load_network
 from onion.messages import listed, shown
-from onion.models.auto import new_encoder
-from onion.models.families import read_config
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.collector import Collector
-from onion.tasks.data.features.examples import Examples
+from onion.tasks.data.features.examples import Example, Examples
 from onion.tasks.data.features.text_checks import Tally
-from onion.tasks.finetune.initialization import best_weights
+from onion.tasks.export.engines import innermost_item
+from onion.tasks.export.exported_network import ExportedNetwork
+from onion.tasks.finetune.learned_weights import best_weights
 from onion.tasks.finetune.recipes import prediction_onion
 from onion.tasks.finetune.run_files import TASK_FILE, read_json
 from onion.tasks.finetune.run_folder import find_run, read_record
-from onion.tasks.networks.heads import ENCODER
+from onion.tasks.networks.paths import ENCODER
 from onion.tasks.registry import recorded_task
 from onion.tasks.task import Task
+
+if TYPE_CHECKING:
+    from paddle import nn
 
 CHUNK = 1024
 """Rows of a file that are in memory."""
@@ -58,29 +60,34 @@ class Predictor:
 
     @classmethod
     def load(
-        cls, folder: str | Path, settings: Mapping[str, Any] | None = None, task_name: str | None = None
+        cls,
+        folder: str | Path,
+        settings: Mapping[str, Any] | None = None,
+        task_name: str | None = None,
+        engine: str | None = None,
+        threads: int | None = None,
     ) -> Predictor:
         """Load the best checkpoint of a run's folder.
 
         Args:
-            folder: of ``onion train``, or the name ``OWNER/NAME[@REVISION]`` of a model from ``onion push``.
+            folder: of ``onion train`` or ``onion export``, or the name ``OWNER/NAME[@REVISION]`` of a model from
+                ``onion push``.
             task_name: which task of a run of several; of a run of one, None.
             settings: of the task, instead of those that it was trained with; see ``Task.adjusted``.
+            engine: ``paddle`` or ``onnx`` (ONNX Runtime). Default: that of an exported folder; of others Paddle, or
+                ONNX Runtime where Paddle is not installed.
+            threads: that ONNX Runtime computes on. Default: as :func:`onion.device.use_threads`.
 
         Raises:
             CheckpointError: the folder has no run, or no complete checkpoint.
             WeightsError: the model cannot be downloaded.
-            DataError: a setting is fixed by the training, or invalid.
+            DataError: a setting is fixed by the training, or invalid; there is no such engine.
+            OnionError: the engine is not installed.
         """
         folder = find_run(folder)
         task = read_task(folder, task_name).adjusted(settings or {})
-        weights = best_weights(folder)
-        if task_name is not None:
-            weights = weights_of_task(weights, head_of(folder, task_name))
-        network = task.network(new_encoder(read_config(folder / "config.json")))
-        load_network(network, weights)
-        network.eval()
-        return cls(task, Runner(GradientMachine(network)), Tokenizer.from_pretrained(folder))
+        innermost = innermost_item(folder, task, partial(_weights, folder, task_name), engine, threads)
+        return cls(task, Runner(innermost), Tokenizer.from_pretrained(folder))
 
     @property
     def network(self) -> nn.Layer:
@@ -95,17 +102,29 @@ class Predictor:
             notes: receives warnings about the rows, with counts. Default: they are dropped.
             chunk: rows in memory at a time.
         """
-        rows, notes, pad_id = iter(rows), Counter() if notes is None else notes, self.tokenizer.pad_id
+        rows, notes = iter(rows), Counter() if notes is None else notes
         tally = Tally(self.tokenizer)
         while some := list(islice(rows, chunk)):
             made = self.task.features(some, self.tokenizer, False, notes)
             tally.add(made)
-            examples = Examples.of(made)
-            collector = Collector(len(examples))
-            train_items = self.task.predict_items(self.tokenizer)
-            prediction_onion(self.task, self.onion, examples, collector, pad_id, train_items).run(passes=1)
-            yield from self.task.predictions(some, examples, collector.found)
+            yield from self.task.predictions(some, *self._decoded(made))
         tally.note(notes)
+
+    def _decoded(self, made: Sequence[Example]) -> tuple[Sequence[Example], Sequence[Any]]:
+        """Return the examples, and of each what the network's outputs were decoded to."""
+        items, pad_id = self.task.predict_items(self.tokenizer), self.tokenizer.pad_id
+        if len(made) == 1 and not items and isinstance(self.network, ExportedNetwork):
+            batch = self.task.collate(made, pad_id)  # a loop over one batch would take longer than small models do
+            return made, self.network.decode(self.network(batch), batch)
+        examples = Examples.of(made)
+        collector = Collector(len(examples))
+        prediction_onion(self.task, self.onion, examples, collector, pad_id, items).run(passes=1)
+        return examples, collector.found
+
+
+def _weights(folder: Path, task_name: str | None) -> Mapping[str, Any]:
+    weights = best_weights(folder)
+    return weights if task_name is None else weights_of_task(weights, head_of(folder, task_name))
 
 
 def read_task(folder: Path, name: str | None = None) -> Task:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from paddle import nn
 
 from onion import (
     Accumulate,
@@ -41,10 +40,14 @@ from onion.monitoring.best import Mode
 from onion.tasks.collector import Collector, Decoder
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.stream import FeatureStream
+from onion.tasks.export.exported_network import forward_of
 from onion.tasks.finetune.loggers import trackers
 from onion.tasks.finetune.loop_settings import TEST_BATCH_SIZE, LoopSettings
 from onion.tasks.finetune.settings import TrainingSettings
 from onion.tasks.task import Task
+
+if TYPE_CHECKING:
+    from paddle import nn
 
 LOG = "metrics.jsonl"
 PREFIX = "dev."
@@ -185,7 +188,7 @@ def evaluation_onion(
     """Return the onion that measures a network, or its moving average, on labelled examples."""
     data = in_order(task, examples, pad_id, batch_size)
     averaged = [UseAverage(average)] if average else []
-    return Runner(data, Evaluator(metric), *averaged, *train_items, Decoder(network), Forward(network))
+    return Runner(data, Evaluator(metric), *averaged, *train_items, Decoder(network), forward_of(network))
 
 
 def prediction_onion(

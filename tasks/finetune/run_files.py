@@ -11,6 +11,8 @@ from onion.errors import CheckpointError
 
 RUN_FILE, SETTINGS_FILE, TASK_FILE = "run.json", "settings.json", "task.json"
 DRAWINGS = ("onion.txt", "onion.svg")
+FROZEN = "frozen.safetensors"
+"""Of a training with adapters: the encoder without them (``adapters.py``)."""
 
 
 def read_json(folder: Path, name: str) -> Any:

@@ -27,12 +27,20 @@ from onion.tasks.data.dev_split import part_of
 from onion.tasks.data.features.hashing import digest_of_tokenizer, ending_of
 from onion.tasks.data.labels import apart
 from onion.tasks.data.texts import tell_notes
-from onion.tasks.finetune.adapters import FROZEN
 from onion.tasks.finetune.declared import declared_in
 from onion.tasks.finetune.loop_settings import plain_values
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
 from onion.tasks.finetune.owned_folder import OwnedFolder
-from onion.tasks.finetune.run_files import DRAWINGS, RUN_FILE, SETTINGS_FILE, TASK_FILE, no_run, read_json, write_json
+from onion.tasks.finetune.run_files import (
+    DRAWINGS,
+    FROZEN,
+    RUN_FILE,
+    SETTINGS_FILE,
+    TASK_FILE,
+    no_run,
+    read_json,
+    write_json,
+)
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.names import current_name
 from onion.tasks.registry import kind_of

@@ -8,36 +8,38 @@ Prediction: ``masks``, a list with ``words``, ``word_ids`` and ``probabilities``
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-import paddle
-from paddle import nn
-from paddle.nn import functional
 
 from onion import RunnerItem
 from onion.data.batching import pad
 from onion.data.files import FORMATS, iter_lines
 from onion.errors import DataError
 from onion.messages import shown
-from onion.models.config import EncoderConfig
-from onion.models.pretrained_encoder import PretrainedEncoder
-from onion.models.pretraining_heads import PretrainingHeads
 from onion.models.tokenizer import Encoding, Tokenizer
 from onion.models.weights import Weights
-from onion.tasks.batches import arguments, batch_of
+from onion.tasks.batches import batch_of
 from onion.tasks.data.features.examples import Example
 from onion.tasks.data.rows import Row
 from onion.tasks.data.texts import PAIR, TEXT, TextTask, checked_texts, note_cut
+from onion.tasks.masked_lm.guessing import guesses
 from onion.tasks.masked_lm.masking import Masker, MaskFiller, SteadyMasker, special_ids
 from onion.tasks.masked_lm.words import NO_SEGMENTER, identity_of, numbered, words_of
-from onion.tasks.metrics.perplexity import Guesses, PerplexityMetric
-from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
+from onion.tasks.metrics.perplexity import PerplexityMetric
+from onion.tasks.task import AFTER_TRAINING, MASKED_TOKENS, NOT_OF_FEATURES, Task
 from onion.tasks.validators import NATURAL, SHARE, SWITCH, as_float
 from onion.tasks.validators import TEXT as A_TEXT
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from onion.tasks.networks.masked_language_model import MaskedLanguageModel
+    from onion.tasks.task import Decode
 
 PLAIN_TEXT = ".txt"
 
@@ -64,6 +66,7 @@ class MaskedLM(TextTask):
 
     name = "masked-lm"
     features_version = 1
+    head_over = MASKED_TOKENS
     monitor = "accuracy"
 
     masked_share: float = attrs.field(default=0.15, converter=as_float, validator=SHARE, metadata=NOT_OF_FEATURES)
@@ -142,8 +145,14 @@ class MaskedLM(TextTask):
         return {**batch_of(examples, pad_id), "words": pad([example["words"] for example in examples], -1, np.int64)}
 
     def network(self, encoder: nn.Layer) -> MaskedLanguageModel:
-        """Put a :class:`MaskedLanguageModel` over an encoder."""
+        """Put a ``MaskedLanguageModel`` over an encoder."""
+        from onion.tasks.networks.masked_language_model import MaskedLanguageModel
+
         return MaskedLanguageModel(encoder, self.guesses)
+
+    def decoding(self, weights: Mapping[str, np.ndarray]) -> Decode:
+        """Give the guesses for the masked words; see ``Task.decoding``."""
+        return partial(guesses, most=self.guesses)
 
     def fill(self, network: nn.Layer, weights: Weights) -> None:
         """Load the pretrained head, if the encoder's file has it."""
@@ -193,61 +202,3 @@ def paragraphs(path: Path) -> Iterator[Row]:
             yield Row(path, number, {TEXT: line})
     if empty:
         raise DataError(f"{path}: there is no text in the file; it needs at least one line that is not blank")
-
-
-class MaskedLanguageModel(nn.Layer):
-    """An encoder with BERT's masked LM head, whose decoder is tied to the word embeddings.
-
-    The head's parameters have the same names as in pretrained models (``cls.predictions...``).
-
-    Args:
-        encoder: computes the token vectors, and has the embeddings.
-        guesses: the number of words per mask that :meth:`decode` returns.
-
-    Raises:
-        DataError: the encoder was pretrained in another way and has no such head.
-    """
-
-    def __init__(self, encoder: PretrainedEncoder, guesses: int = 5) -> None:
-        super().__init__()
-        if not (encoder.masked_lm and isinstance(encoder.config, EncoderConfig)):
-            kind = encoder.config.model_type
-            raise DataError(f"masked-lm: {kind} encoders have no masked LM head; use a BERT encoder")
-        self.encoder = encoder
-        self.cls = PretrainingHeads(encoder.config, next_sentence=False)
-        self._guesses = min(guesses, encoder.config.vocab_size)
-
-    def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the scores of all words, float32 ``[masked words, vocabulary]``, at ``batch["masked_positions"]``."""
-        table = self.encoder.embeddings.word_embeddings.weight
-        places = np.array(batch["masked_positions"], np.int64)
-        if not len(places):  # a batch of texts without [MASK]
-            return paddle.zeros([0, table.shape[0]])
-        return self.cls(self.encoder(**arguments(batch)), table, places).words
-
-    def loss(self, scores: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the mean cross-entropy of the masked words, a scalar."""
-        return functional.cross_entropy(scores, batch["labels"])
-
-    def loss_weight(self, batch: dict[str, Any]) -> int:
-        """Return the number of masked words, over which the loss is a mean."""
-        return len(batch["labels"])
-
-    def decode(self, scores: paddle.Tensor, batch: dict[str, Any]) -> list[Guesses]:
-        """Return the guesses of each example, with the loss of the true words if the batch has ``labels``."""
-        probabilities, ids = self._guessed(functional.softmax(scores))
-        length = batch["input_ids"].shape[1]
-        ends = np.searchsorted(batch["masked_positions"], length * np.arange(1, len(batch["lengths"])))
-        columns = [ids.numpy(), probabilities.numpy()]
-        if "labels" in batch:
-            # Not log_softmax, which takes 60 ms per row of 30000 words on the CPU with Paddle 3.3.
-            labels = paddle.to_tensor(batch["labels"])
-            columns.append(functional.cross_entropy(scores, labels, reduction="none").numpy().reshape(-1))
-        return [Guesses(*parts) for parts in zip(*(np.split(column, ends) for column in columns), strict=True)]
-
-    def _guessed(self, probabilities: paddle.Tensor) -> tuple[paddle.Tensor, paddle.Tensor]:
-        """Return the largest values of each row and their indices: [rows, guesses] each."""
-        if not len(probabilities):  # Paddle 2.6 does not support topk of nothing
-            return probabilities[:, : self._guesses], paddle.zeros([0, self._guesses], "int64")
-        values, places = paddle.topk(probabilities, self._guesses)
-        return values, places

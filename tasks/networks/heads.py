@@ -9,9 +9,6 @@ from paddle import nn
 
 from onion.tasks.batches import arguments
 
-ENCODER = "encoder."
-"""What the paths of an encoder's parameters begin with in every network of ours."""
-
 
 class Head(nn.Layer):
     """An encoder, dropout and a linear layer; subclasses choose the encoder's vectors.

@@ -20,7 +20,7 @@ from onion.models.families import read_config
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.prepared import HUB
-from onion.tasks.finetune.initialization import weights_in
+from onion.tasks.finetune.learned_weights import weights_in
 from onion.tasks.finetune.predictor import head_of, read_task, weights_of_task
 from onion.tasks.finetune.recipes import PREFIX
 from onion.tasks.finetune.run_files import RUN_FILE, SETTINGS_FILE, TASK_FILE, read_json, write_json, write_text
@@ -84,13 +84,30 @@ def write_model(
     )
     card = model_card(name, trained, license, languages)
     write_network(folder, {path: np.asarray(array) for path, array in weights.items()}, config, task.name)
-    write_json(folder / "config.json", {**config.to_dict(), **config_of(task, config.model_type)})
-    tokenizer.save_pretrained(folder)
-    write_json(folder / RUN_FILE, _public(record))
-    write_json(folder / SETTINGS_FILE, _public(read_json(run, SETTINGS_FILE)))
-    write_json(folder / TASK_FILE, task.record())
+    write_record(run, folder, task, task_name)
     write_text(folder / CARD, card)
     return task
+
+
+def write_record(run: Path, folder: Path, task: Task, task_name: str | None = None) -> None:
+    """Write tokenizer, config, settings and task of a run, all that predictions need besides the network.
+
+    Args:
+        run: folder of ``onion train``.
+        folder: the target, created if it does not exist.
+        task: of the run, perhaps with other settings.
+        task_name: which task of a run of several.
+
+    Raises:
+        CheckpointError: the folder has no run.
+        WeightsError: a file cannot be written.
+    """
+    config = read_config(run / "config.json")
+    Tokenizer.from_pretrained(run).save_pretrained(folder)
+    write_json(folder / "config.json", {**config.to_dict(), **config_of(task, config.model_type)})
+    write_json(folder / RUN_FILE, _public(_record_of(read_record(run), task_name)))
+    write_json(folder / SETTINGS_FILE, _public(read_json(run, SETTINGS_FILE)))
+    write_json(folder / TASK_FILE, task.record())
 
 
 def _record_of(record: Mapping[str, Any], task_name: str | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from onion.models.formats.name_mapping import HEADS
 from onion.models.formats.safetensors_file import as_float32, from_bfloat16, read_safetensors
 from onion.models.pretrained_config import PretrainedConfig
 from onion.models.weights import read_weights, write_weights
-from onion.tasks.networks.heads import ENCODER
+from onion.tasks.networks.paths import ENCODER
 from onion.tasks.publishing.transformers_names import LAYER, pooler_copy, stored_names
 
 POOLER = f"{ENCODER}pooler.dense."

@@ -8,12 +8,16 @@ part of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from onion.tasks.probabilities import softmax
+from onion.tasks.question_answering.positions import NOWHERE
+
+if TYPE_CHECKING:
+    from onion.tasks.data.features.examples import Example
 
 
 @attrs.frozen(eq=False)
@@ -29,6 +33,31 @@ class Spans:
     places: np.ndarray
     logits: np.ndarray
     null: np.ndarray
+
+
+def window_spans(logits: np.ndarray, batch: dict[str, Any], most: int, longest: int) -> list[Spans]:
+    """Return the best spans of each window of a batch.
+
+    Args:
+        logits: float32 [batch, length, 2], as the first token and as the last one.
+        batch: with ``windows``, the examples.
+        most: the maximum number of spans.
+        longest: the maximum number of tokens of a span.
+    """
+    return [_of_window(each, window, most, longest) for each, window in zip(logits, batch["windows"], strict=True)]
+
+
+def _of_window(logits: np.ndarray, window: Example, most: int, longest: int) -> Spans:
+    context = logits[window["begin"] :][: len(window["offsets"])]
+    core = slice(window["core_begin"], window["core_end"])
+    return Spans(*best_spans(context, window["offsets"], core, most, longest), logits[_place_of_cls(window)])
+
+
+def _place_of_cls(window: Example) -> int:
+    """Return the position of [CLS]: the first or, in XLNet, the last, behind the special token after the context."""
+    length = len(window["ids"])
+    behind = length - window["begin"] - len(window["offsets"])
+    return length - 1 if behind > 1 else NOWHERE
 
 
 def best_spans(

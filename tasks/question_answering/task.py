@@ -13,38 +13,39 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
-import paddle
 from attrs.validators import optional
-from paddle import nn
-from paddle.nn import functional
 
 from onion.errors import DataError
 from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.batches import batch_of, mask_of
+from onion.tasks.batches import batch_of
 from onion.tasks.data.features.examples import Example
 from onion.tasks.metrics import cmrc
 from onion.tasks.metrics.question_answering import ReadingMetric, alike, score_of
-from onion.tasks.networks.heads import TokenHead
-from onion.tasks.question_answering.answers import Found, Spans, best_spans, find
+from onion.tasks.question_answering.answers import Found, Spans, find, window_spans
+from onion.tasks.question_answering.positions import UNKNOWN
 from onion.tasks.question_answering.questions import Question, file_questions, line_questions
-from onion.tasks.question_answering.windows import NOWHERE, UNKNOWN, Windows, examples_of, note_cut, targets
+from onion.tasks.question_answering.windows import Windows, examples_of, note_cut, targets
 from onion.tasks.reports.answers import answers_report
 from onion.tasks.reports.report import Report
-from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
+from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, TOKEN_VECTORS, Task
 from onion.tasks.validators import NATURAL, NUMBER, SWITCH, as_float, one_of
+
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from onion.tasks.networks.reader import Reader
+    from onion.tasks.task import Decode
 
 log = logging.getLogger("onion")
 
 ALIKE = {"en": alike, "zh": cmrc.alike}
 SPECIAL = 4
 """Special tokens around a pair: 3 in BERT and ERNIE, 4 in RoBERTa."""
-FAR_BELOW = -1e4
-"""Added to the logits of padding; representable in half precision."""
 
 
 @attrs.frozen(kw_only=True)
@@ -66,6 +67,7 @@ class QuestionAnswering(Task):
 
     name = "question-answering"
     features_version = 1
+    head_over = TOKEN_VECTORS
     monitor = "f1"
 
     max_length: int = attrs.field(default=384, validator=NATURAL)
@@ -152,8 +154,14 @@ class QuestionAnswering(Task):
     # -- learning and results -----------------------------------------------------------------------------------------
 
     def network(self, encoder: nn.Layer) -> Reader:
-        """Put a :class:`Reader` over an encoder."""
+        """Put a ``Reader`` over an encoder."""
+        from onion.tasks.networks.reader import Reader
+
         return Reader(encoder, self.n_best, self.max_answer_length)
+
+    def decoding(self, weights: Mapping[str, np.ndarray]) -> Decode:
+        """Give the best spans of each window; see ``Task.decoding``."""
+        return partial(window_spans, most=self.n_best, longest=self.max_answer_length)
 
     def metric(self, path: str | Path) -> ReadingMetric:
         """Measure exact match and F1 by the rules of the language, also with the best thresholds."""
@@ -211,60 +219,3 @@ def language_of(questions: Iterable[str]) -> str:
     letters = [letter for question in questions for letter in question if letter.isalpha()]
     chinese = sum("\u4e00" <= letter <= "\u9fff" for letter in letters)
     return "zh" if letters and chinese >= len(letters) / 2 else "en"
-
-
-class Reader(TokenHead):
-    """A head with two logits per token: for an answer that begins there, and for one that ends there.
-
-    There is no dropout before it, as in BERT and ERNIE.
-
-    Args:
-        encoder: see TokenHead.
-        most: the number of spans returned for each window.
-        longest: the maximum number of tokens of an answer.
-    """
-
-    def __init__(self, encoder: nn.Layer, most: int, longest: int) -> None:
-        super().__init__(encoder, 2, dropout=0.0)
-        self._most, self._longest = most, longest
-        self._cls_is_last = getattr(encoder, "cls_is_last", False)
-
-    def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the mean of the cross-entropies of the answers' begins and ends, a scalar.
-
-        Both are over the tokens of a window, without padding. Windows with unknown answers are not counted.
-        """
-        padding = np.where(mask_of(batch), 0.0, FAR_BELOW).astype(np.float32)
-        scores = (logits + paddle.to_tensor(padding).unsqueeze(2)).transpose([0, 2, 1])
-        labels = self._placed(batch)
-        total = functional.cross_entropy(scores, labels.unsqueeze(2), ignore_index=UNKNOWN, reduction="sum")
-        # Paddle's mean would count ignored ones, since the index is negative.
-        return total / (labels != UNKNOWN).astype(total.dtype).sum().clip(min=1.0)
-
-    def loss_weight(self, batch: dict[str, Any]) -> int:
-        """Return the number of known begins and ends, over which the loss is a mean."""
-        return int((batch["labels"] != UNKNOWN).sum())
-
-    def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[Spans]:
-        """Return the best spans of each window."""
-        return [self._spans(each, window) for each, window in zip(logits.numpy(), batch["windows"], strict=True)]
-
-    def _placed(self, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the labels with the position of "no answer" in each window; int64 ``[batch, 2]``."""
-        labels = batch["labels"]
-        if not self._cls_is_last:
-            return labels
-        places = np.array([[self._nowhere(length)] for length in batch["lengths"]], np.int64)
-        return paddle.where(labels == NOWHERE, paddle.to_tensor(places), labels)
-
-    def _nowhere(self, length: int) -> int:
-        """Return the position of "no answer", that of [CLS], in a window of ``length`` tokens."""
-        return length - 1 if self._cls_is_last else NOWHERE
-
-    def _spans(self, logits: np.ndarray, window: Example) -> Spans:
-        context = logits[window["begin"] :][: len(window["offsets"])]
-        core = slice(window["core_begin"], window["core_end"])
-        return Spans(
-            *best_spans(context, window["offsets"], core, self._most, self._longest),
-            logits[self._nowhere(len(window["ids"]))],
-        )

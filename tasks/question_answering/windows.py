@@ -14,12 +14,8 @@ import numpy as np
 
 from onion.models.tokenizer import Encoding
 from onion.tasks.data.features.examples import Example
+from onion.tasks.question_answering.positions import NOWHERE, UNKNOWN
 from onion.tasks.question_answering.questions import Answer, Question
-
-NOWHERE = 0
-"""The position of [CLS]: the target in windows without the answer."""
-UNKNOWN = -1
-"""No target: the correct answer is unknown."""
 
 
 @attrs.frozen

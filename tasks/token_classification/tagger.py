@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import paddle
@@ -11,14 +11,13 @@ from paddle import nn
 from paddle.nn import functional
 
 from onion.models.ops import rows
-from onion.tasks.batches import arguments, batch_of
+from onion.tasks.batches import arguments
 from onion.tasks.metrics.chunk_f1 import IGNORED
 from onion.tasks.networks.heads import TokenHead
-from onion.tasks.probabilities import softmax
+from onion.tasks.token_classification.batches import grid, starts
+from onion.tasks.token_classification.decoding import independent_tags, joint_tags
 from onion.tasks.token_classification.tags import Tags
-
-if TYPE_CHECKING:
-    from onion.tasks.data.features.examples import Example
+from onion.tasks.token_classification.viterbi import best_paths, marginals
 
 CRF_RATE = 20.0
 """Factor of a CRF's learning rate: PaddlePALM's 1e-3 beside its 5e-5."""
@@ -31,7 +30,7 @@ class Tagger(TokenHead):
     """
 
     def forward(self, batch: dict[str, Any]) -> paddle.Tensor:
-        """Return the logits, float32 ``[words, tags]``, of a batch as made by :func:`tagging_batch`."""
+        """Return the logits, float32 ``[words, tags]``, of a batch as made by ``batches.tagging_batch``."""
         encoded = self.encoder(**arguments(batch))
         return self.classifier(self.dropout(rows(encoded.packed, batch["firsts"])))
 
@@ -47,9 +46,7 @@ class Tagger(TokenHead):
 
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[Tags]:
         """Return for each example the tags of its own words."""
-        scores, borders = logits.numpy(), np.cumsum(batch["words"])[:-1]
-        paths, best = (np.split(each, borders) for each in (scores.argmax(axis=1), softmax(scores).max(axis=1)))
-        return _own(map(Tags, paths, best), batch)
+        return independent_tags(logits.numpy(), batch)
 
 
 class LinearChain(nn.Layer):
@@ -131,19 +128,7 @@ class LinearChain(nn.Layer):
         Returns:
             int64 [length] for each.
         """
-        transitions = self.transitions.numpy()
-        best = scores[:, 0] + self.start.numpy()  # best path so far, by its last tag
-        before = []
-        for step in range(1, scores.shape[1]):
-            longer = best[:, :, None] + transitions
-            goes_on = (step < np.array(lengths))[:, None]
-            # After its end a path keeps its tag, so that backtracking starts there with the best one.
-            before.append(np.where(goes_on, longer.argmax(axis=1), np.arange(scores.shape[2])))
-            best = np.where(goes_on, longer.max(axis=1) + scores[:, step], best)
-        paths = [(best + self.end.numpy()).argmax(axis=1)]
-        for came_from in reversed(before):
-            paths.append(np.take_along_axis(came_from, paths[-1][:, None], 1)[:, 0])
-        return [path[:length] for path, length in zip(np.stack(paths[::-1], axis=1), lengths, strict=True)]
+        return best_paths(scores, lengths, *self.arrays())
 
     def marginals(self, scores: np.ndarray, lengths: Sequence[int]) -> np.ndarray:
         """Return the probability of each tag at each step, over all paths, by the forward-backward algorithm.
@@ -155,26 +140,11 @@ class LinearChain(nn.Layer):
         Returns:
             float64 [batch, steps, tags]; after the end of a path, of no meaning.
         """
-        transitions, scores = self.transitions.numpy().astype(np.float64), scores.astype(np.float64)
-        steps, ends = scores.shape[1], np.array(lengths)[:, None]
-        # Logarithms of sums of exp(score): over all beginnings of paths up to a tag, and over all that may follow it.
-        before, after = np.empty_like(scores), np.empty_like(scores)
-        before[:, 0] = scores[:, 0] + self.start.numpy()
-        after[:, -1] = self.end.numpy()
-        for step in range(1, steps):
-            before[:, step] = _log_product(before[:, step - 1], transitions) + scores[:, step]
-            here = steps - 1 - step
-            longer = _log_product(after[:, here + 1] + scores[:, here + 1], transitions.T)
-            after[:, here] = np.where(here + 1 < ends, longer, self.end.numpy())
-        return softmax(before + after)
+        return marginals(scores, lengths, *self.arrays())
 
-
-def _log_product(vectors: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Return log(exp(vectors) @ exp(matrix)); the maxima are taken out, so that exp() stays in range."""
-    top, most = vectors.max(axis=1, keepdims=True), matrix.max(axis=0)
-    with np.errstate(divide="ignore"):  # the logarithm of 0, of what no path reaches
-        logs: np.ndarray = np.log(np.exp(vectors - top) @ np.exp(matrix - most)) + top + most
-    return logs
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return ``transitions``, ``start`` and ``end`` in numpy."""
+        return self.transitions.numpy(), self.start.numpy(), self.end.numpy()
 
 
 class CrfTagger(Tagger):
@@ -193,7 +163,7 @@ class CrfTagger(Tagger):
     def loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
         """Return the negative log-likelihood of the tags per word, a scalar."""
         begins, ends = np.transpose(batch["own"])
-        places = grid(_starts(batch["words"]) + begins, ends - begins)
+        places = grid(starts(batch["words"]) + begins, ends - begins)
         index = paddle.to_tensor(places.reshape(-1))
         scores = rows(logits, index).reshape([*places.shape, -1])
         tags = paddle.gather(batch["tags"], index).reshape(places.shape)
@@ -201,53 +171,12 @@ class CrfTagger(Tagger):
 
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[Tags]:
         """Return for each example the tags of its own words, those of the most probable path of its window."""
-        words = batch["words"]
-        scores = logits.numpy()[grid(_starts(words), words)]
-        paths, marginals = self.crf.best_paths(scores, words), self.crf.marginals(scores, words)
-        best = (each[np.arange(len(path)), path] for path, each in zip(paths, marginals, strict=True))
-        return _own(map(Tags, paths, best), batch)
-
-
-def tagging_batch(examples: Sequence[Example], pad_id: int = 0) -> dict[str, Any]:
-    """Make a batch of examples of ``onion.tasks.token_classification.task.TokenClassification``.
-
-    Returns:
-        The fields of ``batch_of``; ``firsts``, int64 [words], the index of each word's first token among all tokens of
-        the batch without padding; lists with one entry per example: ``words``, the number of its words; ``own``, begin
-        and end of those that belong to it; ``rows``, its row; ``begins``, the index of its first own word in the row;
-        and, if the examples have them, ``tags``, int64 [words], IGNORED for words of other examples.
-    """
-    batch = batch_of(examples, pad_id)
-    starts = _starts(batch["lengths"])
-    own = [tuple(example["own"].tolist()) for example in examples]
-    firsts = [start + each["firsts"] for start, each in zip(starts, examples, strict=True)]
-    batch |= {
-        "firsts": np.concatenate(firsts).astype(np.int64),
-        "words": [len(example["firsts"]) for example in examples],
-        "own": own,
-        "rows": [example["row"] for example in examples],
-        "begins": [example["word"] + begin for example, (begin, _) in zip(examples, own, strict=True)],
-    }
-    if "tags" in examples[0]:
-        batch["tags"] = np.concatenate([example["tags"] for example in examples]).astype(np.int64)
-    return batch
-
-
-def grid(begins: np.ndarray, lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Return ``begin, begin + 1, ...`` for each begin, int64 [batch, longest]; the last is repeated."""
-    steps = np.arange(max(lengths))
-    numbers: np.ndarray = np.asarray(begins)[:, None] + np.minimum(steps, np.asarray(lengths)[:, None] - 1)
-    return numbers
-
-
-def _starts(lengths: Sequence[int]) -> np.ndarray:
-    """Return where each part starts when they are concatenated."""
-    return np.cumsum(lengths) - lengths
+        return joint_tags(logits.numpy(), batch, *self.crf.arrays())
 
 
 def _own_words(batch: dict[str, Any]) -> int:
     return sum(end - begin for begin, end in batch["own"])
 
 
-def _own(of_windows: Iterable[Tags], batch: dict[str, Any]) -> list[Tags]:
-    return [tags[begin:end] for tags, (begin, end) in zip(of_windows, batch["own"], strict=True)]
+TAGGERS: dict[str, type[Tagger]] = {"softmax": Tagger, "crf": CrfTagger}
+"""By the setting ``decoder`` of ``TokenClassification``."""

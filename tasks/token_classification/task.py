@@ -15,18 +15,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 from attrs.validators import optional
-from paddle import nn
 
 from onion.errors import DataError
 from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
 from onion.tasks import validators
+from onion.tasks.batches import mask_of
 from onion.tasks.data.features.examples import Example
 from onion.tasks.data.labels import Labels, as_labels
 from onion.tasks.data.rows import Row, file_rows, line_rows
@@ -34,7 +35,9 @@ from onion.tasks.data.texts import TEXT
 from onion.tasks.metrics.chunk_f1 import IGNORED, OUTSIDE, ChunkMetric, TagScheme
 from onion.tasks.reports.chunks import ChunkedText, chunks_report
 from onion.tasks.reports.report import Report
-from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, Task
+from onion.tasks.task import AFTER_TRAINING, NOT_OF_FEATURES, TOKEN_VECTORS, Task
+from onion.tasks.token_classification.batches import tagging_batch
+from onion.tasks.token_classification.decoding import independent_tags, joint_tags
 from onion.tasks.token_classification.tagged_text import (
     LABEL_MAP,
     TAGS,
@@ -44,12 +47,17 @@ from onion.tasks.token_classification.tagged_text import (
     read_label_map,
     unlabelled_text,
 )
-from onion.tasks.token_classification.tagger import CrfTagger, Tagger, tagging_batch
 from onion.tasks.token_classification.tags import Tags
 from onion.tasks.token_classification.word_windows import WordWindow, word_windows
 from onion.tasks.validators import BELOW_ONE, NATURAL, SWITCH, as_float, one_of
 
-DECODERS: dict[str, type[Tagger]] = {"softmax": Tagger, "crf": CrfTagger}
+if TYPE_CHECKING:
+    from paddle import nn
+
+    from onion.tasks.task import Decode
+    from onion.tasks.token_classification.tagger import Tagger
+
+SOFTMAX, CRF = "softmax", "crf"
 MOSTLY = 0.9
 """The share of words of one character in a file of characters; the others are, for example, numbers."""
 
@@ -76,9 +84,10 @@ class TokenClassification(Task):
 
     name = "token-classification"
     features_version = 1
+    head_over = TOKEN_VECTORS
     monitor = "f1"
 
-    decoder: str = attrs.field(default="softmax", validator=one_of(DECODERS), metadata=NOT_OF_FEATURES)
+    decoder: str = attrs.field(default=SOFTMAX, validator=one_of((SOFTMAX, CRF)), metadata=NOT_OF_FEATURES)
     stride: int | None = attrs.field(default=None, validator=optional(NATURAL))
     characters: bool | None = attrs.field(default=None, validator=optional(SWITCH))
     punctuation: bool | None = attrs.field(default=None, validator=optional(SWITCH), metadata=AFTER_TRAINING)
@@ -170,8 +179,27 @@ class TokenClassification(Task):
     # -- learning and results -----------------------------------------------------------------------------------------
 
     def network(self, encoder: nn.Layer) -> Tagger:
-        """Put a :class:`Tagger` or a :class:`CrfTagger` over an encoder."""
-        return DECODERS[self.decoder](encoder, len(self.labels), self.dropout)
+        """Put a ``Tagger`` or a ``CrfTagger`` over an encoder."""
+        from onion.tasks.token_classification.tagger import TAGGERS
+
+        return TAGGERS[self.decoder](encoder, len(self.labels), self.dropout)
+
+    def decoding(self, weights: Mapping[str, np.ndarray]) -> Decode:
+        """Give the tags of each example's own words; see ``Task.decoding``."""
+        if self.decoder == SOFTMAX:
+            return independent_tags
+        transitions, start, end = (weights[path] for path in self.decoding_weights)
+        return partial(joint_tags, transitions=transitions, start=start, end=end)
+
+    @property
+    def decoding_weights(self) -> Sequence[str]:  # type: ignore[override]
+        """Those of the CRF, if there is one; see ``Task``."""
+        return () if self.decoder == SOFTMAX else ("crf.transitions", "crf.start", "crf.end")
+
+    def outputs_of(self, logits: np.ndarray, batch: Mapping[str, Any]) -> np.ndarray:
+        """Return the logits of the first token of each word, ``[words, tags]``; see ``Task.outputs_of``."""
+        firsts: np.ndarray = logits[mask_of(dict(batch))][batch["firsts"]]
+        return firsts
 
     def metric(self, path: str | Path) -> ChunkMetric:
         """Measure precision, recall and F1 of chunks, and the accuracy of tags."""

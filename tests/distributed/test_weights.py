@@ -12,7 +12,7 @@ from onion.errors import DataError
 from onion.tasks.finetune.fine_tune import Job
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.networks.multi_head import MultiHead
-from onion.tasks.question_answering.windows import UNKNOWN
+from onion.tasks.question_answering.positions import UNKNOWN
 from onion.tasks.registry import TASKS
 from tests.onions import material
 from tests.tasks.helpers import tiny_encoder

@@ -54,7 +54,7 @@ def test_only_what_is_listed_is_there():
 WORK = """
 from tests.models.helpers import small_encoder
 from onion import DataProvider, Forward, GradientMachine, ParameterUpdater, Runner
-from onion.tasks.embedding.embedder import PooledEncoder
+from onion.tasks.networks.pooled_encoder import PooledEncoder
 from onion.tasks.networks.heads import SentenceHead, TokenHead
 from onion.tasks.batches import batch_of
 import paddle

@@ -19,8 +19,8 @@ from onion import (
     UseAverage,
 )
 from onion.models.encoder import Encoder
-from onion.tasks.classification import Classifier
 from onion.tasks.finetune.optimization import fine_tuning_optimizer
+from onion.tasks.networks.classifier import Classifier
 from onion.testing import Batches, Failing, PlannedError, toy_network
 from tests.abilities import needs_bfloat16
 from tests.items.learning import assert_refused, check_close, examples, learning, updater

@@ -8,7 +8,7 @@ import pytest
 
 from onion import CheckpointError, GradientMachine
 from onion.models.hidden_states import WithHiddenStates, record_hidden_states
-from onion.tasks.classification import Classifier
+from onion.tasks.networks.classifier import Classifier
 from tests.models.helpers import MASKS, SMALL, VARIANTS, small_encoder
 
 

@@ -2,18 +2,16 @@ import random
 import sys
 
 import numpy as np
-import paddle
 import pytest
 from scipy.stats import pearsonr
 
 from onion.errors import DataError, OnionError
-from onion.models.encoder import Encoder
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
 from onion.tasks.finetune.run_files import read_json
-from onion.tasks.regression import Regression, Regressor
+from onion.tasks.regression import Regression
 from tests.tasks.arrays import features_of
-from tests.tasks.helpers import DATA, GOOD, HIDDEN, PLAIN, needs_data, of_dev, write_tsv
+from tests.tasks.helpers import DATA, GOOD, PLAIN, needs_data, of_dev, write_tsv
 
 STS_B = DATA / "glue" / "sts-b"
 
@@ -54,19 +52,6 @@ def test_labels_that_do_not_do(tmp_path, tokenizer, cell, told):
     task = Regression().fitted(path)
     with pytest.raises(DataError, match=rf"a\.tsv:3: {told}"):
         features_of(task, path, tokenizer)
-
-
-def test_cost_is_the_mean_squared_error_and_its_gradient_twice_the_mean_difference(encoder_folder):
-    network = Regressor(Encoder.from_pretrained(encoder_folder))
-    outputs = paddle.to_tensor([[1.0], [2.0], [-3.0]], stop_gradient=False)
-    loss = network.loss(outputs, {"labels": paddle.to_tensor([0.5, 2.0, -1.0])})
-    loss.backward()
-    assert loss.shape == []
-    assert float(loss) == pytest.approx((0.25 + 0 + 4) / 3)
-    np.testing.assert_allclose(outputs.grad.numpy(), np.array([[1.0], [0.0], [-4.0]]) / 3, rtol=1e-6)
-    assert network.decode(outputs, {}) == [1.0, 2.0, -3.0]
-    assert network.classifier.weight.shape == [HIDDEN, 1]
-    assert network.classifier.bias.tolist() == [0.0]
 
 
 @pytest.fixture(scope="module")

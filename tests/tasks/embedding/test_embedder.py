@@ -14,9 +14,11 @@ from onion.models import hub
 from onion.models.encoder import Encoder
 from onion.tasks.collector import Collector
 from onion.tasks.embedding import files
-from onion.tasks.embedding.embedder import POOLINGS, Embedder, PooledEncoder
+from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.files import Expected, TextStream, embed, embed_file
+from onion.tasks.embedding.names import POOLINGS
 from onion.tasks.embedding.npy import NpyFile
+from onion.tasks.networks.pooled_encoder import PooledEncoder
 from tests.paths import ROOT
 from tests.tasks.helpers import HIDDEN, films, snapshot, tiny_arrays, tiny_encoder, write_tsv
 
@@ -136,7 +138,6 @@ def test_no_texts_an_empty_text_and_a_long_one(make):
         ({"layer": 1.0}, "layer 1.0 is not a whole number"),
         ({"max_length": 25}, "^max_length 25: the encoder takes 3 to 24 tokens"),
         ({"max_length": "5"}, "max_length '5' is not a whole number"),
-        ({"max_length": None}, "max_length None is not a whole number"),
         ({"max_length": 3.5}, "max_length 3.5 is not a whole number"),
         ({"max_length": 2**70}, f"max_length {2**70}: the encoder takes 3 to 24 tokens"),
         ({"batch_size": 0}, "batch_size 0: a batch must have at least 1 text"),

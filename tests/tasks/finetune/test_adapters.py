@@ -8,11 +8,11 @@ import pytest
 from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import CheckpointError, CompositionError, DataError
 from onion.models.lora import merge_lora
-from onion.tasks.finetune.adapters import FROZEN
 from onion.tasks.finetune.fine_tune import Job, train
 from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.multitask_settings import MultiTaskSettings
 from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.finetune.run_files import FROZEN
 from tests.tasks.helpers import of_dev, snapshot
 
 LORA = {"lora_rank": 4, "lora_targets": ["*"], "learning_rate": 3e-2, "passes": 4}

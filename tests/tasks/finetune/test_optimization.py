@@ -4,13 +4,13 @@ import pytest
 
 from onion import CompositionError
 from onion.models.encoder import Encoder
-from onion.tasks.classification import Classifier
 from onion.tasks.finetune import optimization
 from onion.tasks.finetune.optimization import (
     fine_tuning_optimizer,
     is_decayed,
     set_layerwise_rates,
 )
+from onion.tasks.networks.classifier import Classifier
 from onion.testing import toy_network
 
 

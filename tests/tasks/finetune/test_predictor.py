@@ -5,12 +5,13 @@ import pytest
 
 from onion import Forward, GradientMachine, Runner
 from onion.models.encoder import Encoder
-from onion.tasks.classification import Classification, Classifier
+from onion.tasks.classification import Classification
 from onion.tasks.finetune.fine_tune import fine_tune
 from onion.tasks.finetune.inference import predict
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.masked_lm.masking import Masker
 from onion.tasks.masked_lm.task import MaskedLM
+from onion.tasks.networks.classifier import Classifier
 
 TEXTS = ["a good film", "a bad film", "films are long", ""]
 

@@ -19,7 +19,7 @@ from onion import (
 from onion.errors import DataError
 from onion.models.encoder import Encoder
 from onion.tasks.batches import batch_of
-from onion.tasks.classification import Classification, Classifier
+from onion.tasks.classification import Classification
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.stream import FeatureStream
@@ -28,6 +28,7 @@ from onion.tasks.finetune.recipes import best_figure, evaluation_onion, predicti
 from onion.tasks.finetune.settings import TrainingSettings
 from onion.tasks.matching import Matching
 from onion.tasks.metrics.question_answering import ReadingMetric, alike
+from onion.tasks.networks.classifier import Classifier
 from onion.tasks.probabilities import softmax
 from onion.tasks.question_answering.questions import Answer, Question
 from onion.tasks.regression import Regression

@@ -12,12 +12,11 @@ from onion.models.config import EncoderConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
 from onion.tasks.data.data_files import DataFiles
-from onion.tasks.finetune.adapters import FROZEN
 from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate, predict
 from onion.tasks.finetune.initialization import Initialization
-from onion.tasks.finetune.run_files import RUN_FILE, SETTINGS_FILE, TASK_FILE, read_json, write_json
+from onion.tasks.finetune.run_files import FROZEN, RUN_FILE, SETTINGS_FILE, TASK_FILE, read_json, write_json
 from onion.tasks.finetune.run_folder import OWN_FILES, RunFolder, differences, read_record, settings_record
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.registry import recorded_task

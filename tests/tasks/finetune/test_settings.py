@@ -22,7 +22,7 @@ from onion.errors import CompositionError, DataError
 from onion.tasks.finetune.declared import GROUPS, declared_in
 from onion.tasks.finetune.fine_tune import Job, train
 from onion.tasks.finetune.inference import evaluate
-from onion.tasks.finetune.initialization import weights_in
+from onion.tasks.finetune.learned_weights import weights_in
 from onion.tasks.finetune.multitask_settings import TaskSettings
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.settings import Settings

@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from onion import CompositionError, Forward, GradientMachine, OutputsToBatch, ParameterUpdater, Runner
 from onion.models.encoder import Encoder
 from onion.models.hidden_states import HiddenStates, WithHiddenStates, record_hidden_states
-from onion.tasks.classification import Classifier
+from onion.tasks.networks.classifier import Classifier
 from onion.tasks.networks.distillation import (
     AttentionDistribution,
     AttentionScores,

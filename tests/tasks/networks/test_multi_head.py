@@ -29,11 +29,11 @@ from onion.items.gradient_machine import load_network
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.tasks.batches import arguments
-from onion.tasks.classification import Classifier
 from onion.tasks.collector import Decoder
+from onion.tasks.networks.classifier import Classifier
 from onion.tasks.networks.multi_head import MultiHead, refuse_unfit
+from onion.tasks.networks.regressor import Regressor
 from onion.tasks.registry import TASKS, get_task
-from onion.tasks.regression import Regressor
 from onion.testing import Batches
 from tests.tasks.arrays import tensors
 from tests.tasks.helpers import HIDDEN, VOCAB

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onion.models.tokenizer import Encoding
+from onion.tasks.question_answering.positions import NOWHERE, UNKNOWN
 from onion.tasks.question_answering.questions import Answer, Question
-from onion.tasks.question_answering.windows import NOWHERE, UNKNOWN, Windows, examples_of, note_cut, targets
+from onion.tasks.question_answering.windows import Windows, examples_of, note_cut, targets
 
 CONTEXT = "the film was warm and it was a great plot ."
 WORDS = CONTEXT.split()

@@ -5,7 +5,7 @@ import paddle
 import pytest
 
 from onion.errors import DataError
-from onion.tasks.classification import Classifier
+from onion.tasks.networks.classifier import Classifier
 from onion.tasks.students.known_labels import OfKnownLabels
 from onion.tasks.students.tiny import layer_map
 from tests.models.helpers import SMALL, small_encoder

@@ -8,11 +8,11 @@ from scipy.special import logsumexp
 
 from onion.models.encoder import Encoder
 from onion.tasks.metrics.chunk_f1 import IGNORED
-from onion.tasks.token_classification.tagger import CrfTagger, LinearChain, Tagger, grid
-from onion.tasks.token_classification.task import DECODERS, TokenClassification
+from onion.tasks.token_classification.tagger import TAGGERS, CrfTagger, LinearChain, Tagger
+from onion.tasks.token_classification.task import TokenClassification
 from tests.tasks.arrays import tensors
 from tests.tasks.helpers import write_tsv
-from tests.tasks.tagged import LABELS, examples_of, joined, tagged
+from tests.tasks.tagged import LABELS, examples_of, tagged
 
 
 @pytest.fixture
@@ -20,27 +20,10 @@ def words_task():
     return TokenClassification(max_length=8, labels=LABELS, characters=False)
 
 
-def test_a_batch_by_hand(tmp_path, words_task, tokenizer):
-    path = write_tsv(tmp_path / "a.tsv", [joined(["film."], ["O"]), joined("a" * 9, ["B-bad"] + ["O"] * 8)])
-    _, examples = examples_of(words_task, tokenizer, path)
-    batch = words_task.collate(examples[:], pad_id=0)
-    assert batch["input_ids"].shape == (3, 8)
-    # Of 4, 8 and 7 tokens; the first token of each row is [CLS].
-    assert batch["firsts"].tolist() == [1, *range(5, 11), *range(13, 18)]
-    assert (batch["words"], batch["own"]) == ([1, 6, 5], [(0, 1), (0, 5), (1, 5)])
-    assert (batch["rows"], batch["begins"]) == ([0, 1, 1], [0, 0, 5])
-    assert batch["tags"].tolist() == [0, 1, 0, 0, 0, 0, IGNORED, IGNORED, 0, 0, 0, 0]
-    assert batch["tags"].dtype == batch["firsts"].dtype == np.int64
-
-
-def test_grid():
-    assert grid(np.array([3, 0]), [2, 4]).tolist() == [[3, 4, 4, 4], [0, 1, 2, 3]]
-
-
-@pytest.fixture(params=DECODERS)
+@pytest.fixture(params=TAGGERS)
 def network(request, encoder_folder):
     paddle.seed(3)
-    network = DECODERS[request.param](Encoder.from_pretrained(encoder_folder), len(LABELS))
+    network = TAGGERS[request.param](Encoder.from_pretrained(encoder_folder), len(LABELS))
     network.eval()
     if request.param == "crf":
         network.crf.transitions.set_value(np.random.default_rng(4).normal(size=(5, 5)).astype(np.float32))

@@ -11,8 +11,9 @@ from onion.tasks.finetune.inference import evaluate, predict, predict_lines, pre
 from onion.tasks.finetune.run_files import read_json
 from onion.tasks.metrics.chunk_f1 import IGNORED
 from onion.tasks.registry import recorded_task
+from onion.tasks.token_classification.tagger import TAGGERS
 from onion.tasks.token_classification.tags import Tags
-from onion.tasks.token_classification.task import DECODERS, TokenClassification
+from onion.tasks.token_classification.task import TokenClassification
 from tests.tasks.helpers import DATA, needs_data, of_dev, write_tsv
 from tests.tasks.tagged import LABELS, examples_of, joined, tagged
 
@@ -25,7 +26,7 @@ def tagged_folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="session", params=DECODERS)
+@pytest.fixture(scope="session", params=TAGGERS)
 def tagged_run(request, learn, tagged_folder):
     """The folder and the report of a training, by decoder."""
     data, options = (

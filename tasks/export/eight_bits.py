@@ -1,0 +1,102 @@
+"""An ONNX model with weights of 8 bits, by ONNX Runtime's own quantization.
+
+The weights use 7 of them: a processor without VNNI adds up products of 8 bits in 16, where they may overflow without a
+word, and nobody knows on which processor a file will be run.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from onion.errors import OnionError
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def with_dynamic_ranges(model: onnx.ModelProto, target: Path) -> None:
+    """Write a model whose products find the range of their input each time.
+
+    Args:
+        model: of 32 bits.
+        target: the file.
+
+    Raises:
+        OnionError: the package that quantizes is not installed.
+    """
+    quantization = _quantization()
+    with _file_of(model, target.parent) as source:
+        quantization.quantize_dynamic(
+            source, target, per_channel=True, reduce_range=True, weight_type=quantization.QuantType.QInt8
+        )
+
+
+def with_static_ranges(model: onnx.ModelProto, target: Path, batches: Iterable[Mapping[str, np.ndarray]]) -> None:
+    """Write a model whose products have ranges for their input that were measured on some batches.
+
+    Args:
+        model: of 32 bits.
+        target: the file.
+        batches: inputs of the model.
+
+    Raises:
+        OnionError: the package that quantizes is not installed.
+    """
+    quantization = _quantization()
+    names = {each.name for each in model.graph.input}
+    given = ({name: each[name] for name in names} for each in batches)
+    with _file_of(model, target.parent) as source:
+        quantization.quantize_static(
+            source,
+            target,
+            _reader(quantization, given),
+            quant_format=quantization.QuantFormat.QDQ,
+            op_types_to_quantize=["MatMul", "Gather"],
+            per_channel=True,
+            reduce_range=True,
+            activation_type=quantization.QuantType.QUInt8,
+            weight_type=quantization.QuantType.QInt8,
+            # The other methods keep all activations in memory, and need batches of one shape.
+            calibrate_method=quantization.CalibrationMethod.MinMax,
+            extra_options={"MatMulConstBOnly": True},
+        )
+
+
+def _quantization() -> Any:
+    try:
+        from onnxruntime import quantization
+    except ModuleNotFoundError as error:
+        if error.name not in ("onnx", "onnxruntime"):
+            raise
+        raise OnionError("8 bits need onnx and onnxruntime: pip install 'onion-paddle[export]'.") from None
+    return quantization
+
+
+def _reader(quantization: Any, batches: Iterable[Mapping[str, np.ndarray]]) -> Any:
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self) -> None:
+            self.batches = iter(batches)
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            found = next(self.batches, None)
+            return None if found is None else dict(found)
+
+    return Reader()
+
+
+@contextmanager
+def _file_of(model: onnx.ModelProto, folder: Path) -> Iterator[Path]:
+    """Yield a file with a model, prepared for quantization as onnxruntime asks for."""
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    with tempfile.TemporaryDirectory(dir=folder) as work:
+        plain, prepared = Path(work) / "plain.onnx", Path(work) / "prepared.onnx"
+        plain.write_bytes(model.SerializeToString())
+        quant_pre_process(plain, prepared, skip_symbolic_shape=True)
+        yield prepared

@@ -1,0 +1,138 @@
+"""The job behind ``onion export``: the best model of a run, written for other places and held against the run."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from onion import Runner, RunnerItem, State, __version__
+from onion.checkpointing.atomic_files import write_synced
+from onion.checkpointing.new_folder import check_new, new_folder
+from onion.errors import DataError
+from onion.models.families import read_config
+from onion.models.formats.safetensors_file import write_safetensors
+from onion.models.pretrained_encoder import arrays_of
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.export.comparison import answers, compare
+from onion.tasks.export.exported_network import inputs_of
+from onion.tasks.export.graph import graph_of_task
+from onion.tasks.export.manifest import Manifest, is_exported, sums_of
+from onion.tasks.export.names import (
+    ANSWERS,
+    DECODER,
+    HUGGINGFACE,
+    ONNX,
+)
+from onion.tasks.export.samples import file_lines, sample_lines
+from onion.tasks.export.writing import AT_ONCE, check_choices, write_onnx
+from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.finetune.recipes import in_order
+from onion.tasks.finetune.run_folder import find_run
+from onion.tasks.publishing.model_folder import write_model, write_record
+
+
+def export(
+    run: str | Path,
+    output: str | Path,
+    format: str = ONNX,
+    *,
+    int8: str | None = None,
+    calibrate: str | Path | None = None,
+    texts: str | Path | None = None,
+    task_name: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Write the best model of a run to a new folder; return its manifest.
+
+    The folder has the model; tokenizer, config and task, as a run has them; ``answers.jsonl``, rows and what the run
+    itself answered; and ``export.json``, the manifest, with the checksums of all files. Before it is written, the model
+    predicts these rows, and is refused if its logits differ from the run's by more than 1e-5 (of logits above 1,
+    relative to them). With 8 bits the differences are in the manifest instead.
+
+    Args:
+        run: folder of ``onion train``, or ``OWNER/NAME[@REVISION]`` of a model from ``onion push``.
+        output: a new or empty folder; it has all files, or does not exist after an error.
+        format: ``onnx``, ``paddle`` (a program) or ``huggingface`` (the layout of transformers).
+        int8: ``dynamic`` or ``static``: weights of 8 bits in an ONNX model. Default: 32.
+        calibrate: for ``static``, a file of rows, as ``onion predict`` reads them from standard input.
+        texts: a file of such rows, which the model is held against. Default: rows of random words.
+        task_name: which task of a run of several.
+        settings: of the task, instead of those that it was trained with; see ``Task.adjusted``.
+
+    Raises:
+        DataError: an argument is wrong, or the task cannot be exported.
+        CheckpointError: the folder has no run, or no complete checkpoint.
+        WeightsError: the model differs from the run, or cannot be written.
+        OnionError: a package is not installed.
+    """
+    check_choices(format, int8, calibrate)
+    output = Path(output)
+    check_new(output)
+    folder = find_run(run)
+    if is_exported(folder):
+        raise DataError(f"{folder} was made by onion export; export the run that it was made of.")
+    predictor = Predictor.load(folder, settings, task_name)
+    lines = sample_lines(predictor.task, predictor.tokenizer) if texts is None else file_lines(Path(texts))
+    with new_folder(output) as target:
+        if format == HUGGINGFACE:
+            write_model(folder, target, output.name, task_name)
+        else:
+            write_record(folder, target, predictor.task, task_name)
+            _write_decoder(target, predictor)
+            graph = graph_of_task(predictor.task, read_config(folder / "config.json"))
+            if format == ONNX:
+                batches = None if calibrate is None else _batches(predictor, file_lines(Path(calibrate)))
+                write_onnx(target, graph, arrays_of(predictor.network), int8, batches)
+            else:
+                from onion.tasks.export.paddle_program import write_program
+
+                write_program(target, graph, predictor.network, predictor.network.encoder)
+        _write_answers(target, predictor, lines)
+        manifest = Manifest(format, predictor.task.name, __version__, int8, {}, sums_of(target))
+        manifest.write(target)
+        compared = compare(predictor, Predictor.load(target), lines)
+        compared.check(exact=int8 is None)
+        manifest = attrs.evolve(manifest, compared=compared.told(int8))
+        manifest.write(target)
+    return attrs.asdict(manifest)
+
+
+def _write_decoder(target: Path, predictor: Predictor) -> None:
+    """Write the parameters of the network that decoding needs, if there are any."""
+    needed = predictor.task.decoding_weights
+    arrays = arrays_of(predictor.network)
+    if needed:
+        write_safetensors(target / DECODER, {path: arrays[path] for path in needed}, {})
+
+
+class _Inputs(RunnerItem):
+    """Keep the inputs of an exported model for each batch, and compute nothing."""
+
+    def __init__(self) -> None:
+        self.found: list[dict[str, np.ndarray]] = []
+
+    def on_batch(self, state: State) -> None:
+        """Keep those of the batch."""
+        self.found.append(inputs_of(state.batch))
+        state.outputs = []
+
+
+def _batches(predictor: Predictor, lines: Sequence[str]) -> list[dict[str, np.ndarray]]:
+    """Return the inputs of an exported model for rows."""
+    task, tokenizer, inputs = predictor.task, predictor.tokenizer, _Inputs()
+    examples = Examples.of(task.features(list(task.line_rows(lines)), tokenizer, False, Counter()))
+    data = in_order(task, examples, tokenizer.pad_id, AT_ONCE)
+    Runner(data, *task.predict_items(tokenizer), inputs).run(passes=1)
+    return inputs.found
+
+
+def _write_answers(target: Path, predictor: Predictor, lines: Sequence[str]) -> None:
+    told = ({"row": line, "prediction": answer} for line, answer in zip(lines, answers(predictor, lines), strict=True))
+    content = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in told)
+    write_synced(target / ANSWERS, content.encode())

@@ -1,0 +1,59 @@
+"""Rows that an exported model is held against, as the lines that ``onion predict`` reads from standard input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onion.data.files import iter_lines
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.data.texts import PAIR, TEXT, TextTask
+from onion.tasks.masked_lm.masking import word_ids
+from onion.tasks.masked_lm.task import MaskedLM
+from onion.tasks.question_answering.task import QuestionAnswering
+from onion.tasks.task import Task
+
+LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
+"""Tokens of the texts, and once more than the task reads."""
+
+MARKS = "#▁Ġ"
+"""What tokens begin with that are parts of words, or beginnings."""
+
+
+def sample_lines(task: Task, tokenizer: Tokenizer) -> list[str]:
+    """Return rows of random words of the vocabulary, short and long, the same each time."""
+    texts = sample_texts(tokenizer, task.max_length)
+    others = texts[::-1]
+    return [
+        json.dumps(_row(task, tokenizer, text, other), ensure_ascii=False)
+        for text, other in zip(texts, others, strict=True)
+    ]
+
+
+def file_lines(path: Path) -> list[str]:
+    """Return the lines of a file that are not blank.
+
+    Raises:
+        DataError: it cannot be read, or is not UTF-8.
+    """
+    return [line for _, line in iter_lines(path) if line.strip()]
+
+
+def sample_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
+    """Return texts of random words of the vocabulary, the last one of twice ``max_length`` words."""
+    known = tokenizer.tokens(word_ids(tokenizer))
+    words = [word for word in ((token or "").strip(MARKS) for token in known) if word.isalpha()]
+    generator = np.random.Generator(np.random.PCG64(0))  # by name, since numpy may change its default generator
+    lengths = [*LENGTHS, 2 * max_length]
+    return [" ".join(words[number] for number in generator.integers(0, len(words), length)) for length in lengths]
+
+
+def _row(task: Task, tokenizer: Tokenizer, text: str, other: str) -> dict[str, Any]:
+    if isinstance(task, QuestionAnswering):
+        return {"question": text, "context": other}
+    if isinstance(task, MaskedLM):
+        text = f"{text} {tokenizer.tokens([tokenizer.mask_id])[0]}"
+    return {TEXT: text, PAIR: other} if isinstance(task, TextTask) and task.pairs else {TEXT: text}

@@ -1,0 +1,163 @@
+"""``onion.load``: a trained model or an encoder as a function of texts.
+
+model = onion.load("run")
+model("a gripping film")            # {"label": "good", "probabilities": {...}}
+model(["a gripping film", "dull"])  # a list of two
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from onion.errors import DataError
+from onion.messages import shown
+from onion.models import hub
+from onion.tasks.data.rows import STANDARD_INPUT
+from onion.tasks.data.texts import PAIR, TEXT
+from onion.tasks.embedding.embedder import Embedder
+from onion.tasks.export.exported_network import ExportedNetwork
+from onion.tasks.export.manifest import is_exported, read_manifest
+from onion.tasks.export.names import EMBEDDING, PADDLE
+from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.finetune.run_files import RUN_FILE
+from onion.tasks.question_answering.task import QuestionAnswering
+
+Given: TypeAlias = "str | tuple[str, str] | Mapping[str, Any]"
+"""What is predicted for: a text, a pair of texts (a question and its context), or a row as files have it."""
+
+
+class Model:
+    """A trained model of any task. Thread-safe.
+
+    Args:
+        predictor: predicts.
+
+    Attributes:
+        task: what it was trained for, with its settings.
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.task = predictor.task
+        self._predictor = predictor
+        # A session of ONNX Runtime takes calls of several threads; what a network of Paddle keeps between calls is one.
+        self._lock = None if isinstance(predictor.network, ExportedNetwork) else threading.Lock()
+
+    def __call__(self, given: Given | Sequence[Given]) -> Any:
+        """Predict for a text, a pair, or a row; or for each of several, in batches of similar length.
+
+        Returns:
+            A dict, what ``onion predict`` writes for a row; a list of these for a list.
+
+        Raises:
+            DataError: a row is not what the task reads; the message has its number, from 1.
+        """
+        if isinstance(given, (str, tuple, Mapping)):
+            return self._answers([given])[0]
+        return self._answers(list(given))
+
+    def _answers(self, given: Sequence[Given]) -> list[dict[str, Any]]:
+        lines = [self._line(each, number) for number, each in enumerate(given, start=1)]
+        try:
+            if self._lock is None:
+                return list(self._predictor(self.task.line_rows(lines), Counter()))
+            with self._lock:
+                return list(self._predictor(self.task.line_rows(lines), Counter()))
+        except DataError as error:
+            raise DataError(str(error).replace(f"{STANDARD_INPUT}:", "text ", 1)) from None
+
+    def _line(self, given: Given, number: int) -> str:
+        if isinstance(given, str):
+            row: Mapping[str, Any] = {TEXT: given}
+        elif isinstance(given, Mapping):
+            row = given
+        elif isinstance(given, tuple) and len(given) == 2:
+            names = ("question", "context") if isinstance(self.task, QuestionAnswering) else (TEXT, PAIR)
+            row = dict(zip(names, given, strict=True))
+        else:
+            raise DataError(
+                f"text {number}: {shown(given)} is no text, no pair of texts (a tuple), and no row (a dict)"
+            )
+        try:
+            return json.dumps(row, ensure_ascii=False)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"text {number}: {error}; a row has strings, numbers and lists of them") from None
+
+
+class VectorModel:
+    """An encoder as a function from texts to vectors. Thread-safe.
+
+    Args:
+        embedder: computes the vectors.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.embedder = embedder
+        self._lock = threading.Lock()
+
+    def __call__(self, given: str | tuple[str, str] | Sequence[str | tuple[str, str]]) -> np.ndarray:
+        """Return the vector of a text or a pair of texts, float32 ``[hidden]``; of several ``[texts, hidden]``.
+
+        Raises:
+            DataError: something is no text, or there are texts and pairs.
+        """
+        one = isinstance(given, (str, tuple))
+        rows = [given] if one else list(given)
+        pairs = [isinstance(row, tuple) for row in rows]
+        if any(pairs) and not all(pairs):
+            raise DataError("these are texts and pairs; give one kind at a time")
+        columns = [list(column) for column in zip(*rows, strict=True)] if any(pairs) else [rows]
+        with self._lock:
+            vectors: np.ndarray = self.embedder(*columns)
+        return vectors[0] if one else vectors
+
+
+def load(
+    name_or_folder: str | Path,
+    *,
+    engine: str | None = None,
+    task: str | None = None,
+    threads: int | None = None,
+    **settings: Any,
+) -> Model | VectorModel:
+    """Load a trained model or an encoder as a function of texts.
+
+        model = onion.load("run")
+        vectors = onion.load("minilm", pooling="mean", normalize=True)(["a film", "a plot"])
+
+    Args:
+        name_or_folder: of ``onion train`` or ``onion export``; a model from ``onion push``, ``OWNER/NAME``; or an
+            encoder, as ``onion train --encoder`` takes it.
+        engine: ``paddle`` or ``onnx``. Default: that of an exported folder; of others Paddle, or ONNX Runtime where
+            Paddle is not installed.
+        task: which task of a run of several.
+        threads: that ONNX Runtime computes on. Default: ``$OMP_NUM_THREADS``, or one for every processor, at most 8.
+        settings: of the task, such as ``threshold=0.3``; of an encoder, those of
+            :class:`onion.tasks.embedding.embedder.Embedder`.
+
+    Raises:
+        OnionError: there is no such folder or name, it is damaged, an argument is invalid, or the engine is missing.
+    """
+    folder = _folder(name_or_folder)
+    if is_exported(folder) and read_manifest(folder).task == EMBEDDING:
+        return VectorModel(Embedder.from_exported(folder, threads=threads, **settings))
+    if is_exported(folder) or (folder / RUN_FILE).is_file():
+        return Model(Predictor.load(folder, settings, task, engine, threads))
+    if engine not in (None, PADDLE) or task is not None:
+        raise DataError(
+            f"{shown(str(name_or_folder))} is an encoder, which has no task, and runs by Paddle; onion export "
+            "--encoder makes one of it for ONNX Runtime"
+        )
+    return VectorModel(Embedder.from_pretrained(folder, **settings))
+
+
+def _folder(name_or_folder: str | Path) -> Path:
+    """Return a folder, or that of a name, downloaded if necessary."""
+    folder = Path(name_or_folder)
+    return folder if folder.exists() else hub.resolve(name_or_folder)
