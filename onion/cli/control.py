@@ -126,7 +126,7 @@ def _command(
 
 def _service(options: argparse.Namespace) -> Remote:
     from onion.cli.remote import Remote
-    from onion.online.http.auth import find_token, is_loopback
+    from onion.http.auth import find_token, is_loopback
 
     service = Remote(_url(options), find_token(file=options.token_file))
     parts = urlsplit(service.url)

@@ -16,7 +16,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Re
 import attrs
 
 from onion.errors import OnionError
-from onion.online.http.auth import is_loopback
+from onion.http.auth import is_loopback
 
 ATTEMPTS = 5
 RETRY_SECONDS = 0.2  # before the second attempt; doubled before each further one

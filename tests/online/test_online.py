@@ -21,7 +21,7 @@ def test_no_other_name_is_there():
 def test_importing_it_loads_no_library():
     code = """
 import sys
-import onion.cli.control, onion.cli.remote, onion.online.http.auth
+import onion.cli.control, onion.cli.remote, onion.http.auth
 from onion.online import *
 from onion.online.http import Service
 RedisStream("redis://nowhere", "s"), RedisWriter("redis://nowhere", "s")

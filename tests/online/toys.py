@@ -8,7 +8,7 @@ import pytest
 
 from onion import GradientMachine, ParameterUpdater
 from onion.errors import DataError
-from onion.online.control.run_api import Refused
+from onion.http.refused import Refused
 from onion.online.sources.source import Sample
 
 

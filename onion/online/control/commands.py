@@ -14,9 +14,10 @@ from onion.checkpointing.checkpoint import plain
 from onion.engine.item import RunnerItem
 from onion.engine.state import State
 from onion.errors import OnionError
+from onion.http.refused import Refused
 from onion.items.saver import Saver
 from onion.items.tester import Tester
-from onion.online.control.run_api import Answer, Refused
+from onion.online.control.run_api import Answer
 from onion.online.learning.switch import Switch
 from onion.peek_queue import PeekQueue
 from onion.training.adjustable import Adjustable

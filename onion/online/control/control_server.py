@@ -19,11 +19,12 @@ from onion.engine.item import HookIterator, RunnerItem
 from onion.engine.state import State
 from onion.errors import CompositionError, DataError, HookError, RankError
 from onion.host import launch
+from onion.http.refused import Refused
 from onion.items.mailbox import AGAIN
 from onion.items.saver import Saver
 from onion.online.control.commands import COMMANDS, Arguments, CommandQueue, Pause, settle
 from onion.online.control.gateway import Event, EventBus, Gateway, StatusView
-from onion.online.control.run_api import Answer, Refused
+from onion.online.control.run_api import Answer
 from onion.online.journal.journal import Journal, JournalRow
 from onion.online.stream.batch_assembler import describe
 

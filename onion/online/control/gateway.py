@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from onion.engine.state import State
 from onion.errors import DataError
+from onion.http.refused import Refused
 from onion.monitoring.log_values import log_values, loss_of
 from onion.online.control.commands import settings_of, switches_of
-from onion.online.control.run_api import Refused
 from onion.online.learning.publish import Publish
 from onion.online.stream.batch_assembler import describe
 from onion.online.stream.stream_provider import StreamProvider

@@ -1,20 +1,16 @@
-"""What the service accepts at most."""
+"""What the service of a run accepts at most."""
 
 from __future__ import annotations
 
 import attrs
 
-from onion.errors import OnionError
-from onion.validation import is_number, is_whole
-
-KIB = 1024
-MIB = 1024 * KIB
+from onion.http.limits import KIB, MIB, ConnectionLimits
 
 MAX_WAIT_SECONDS = 60  # longest time that a call may wait for its answer
 
 
 @attrs.frozen
-class Limits:
+class Limits(ConnectionLimits):
     """How much one service accepts. What exceeds a limit is refused without disturbing the loop.
 
     The system limits the open files of a process, and the training needs some: the number of connections is small.
@@ -41,15 +37,4 @@ class Limits:
     sample: int = MIB
     samples: int = 100_000
     uploads: int = 4
-    header: int = 16 * KIB
-    seconds: float = 30.0
-    connections: int = 64
-    keep_alive: float = 5.0
     subscribers: int = 16
-
-    def __attrs_post_init__(self) -> None:
-        """Validate all limits."""
-        for name, value in attrs.asdict(self).items():
-            timed = name in ("seconds", "keep_alive")
-            if not ((is_number(value) if timed else is_whole(value)) and value > 0):
-                raise OnionError(f"Limits: {name} must be {'a number' if timed else 'an integer'} > 0, got {value!r}.")

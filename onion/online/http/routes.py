@@ -16,9 +16,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from onion.online.control.run_api import Answer, Refused, RunAPI
+from onion.http.messages import JsonError, dumps, lines, loads, read_body, read_object, reply, retry_after
+from onion.http.refused import Refused
+from onion.online.control.run_api import Answer, RunAPI
 from onion.online.http.limits import MAX_WAIT_SECONDS, Limits
-from onion.online.http.messages import JsonError, dumps, lines, loads, read_body, read_object, reply, retry_after
 from onion.online.sources.source import Full
 
 MAX_STEPS = 10**9

@@ -11,8 +11,9 @@ from threading import Thread, get_ident
 from typing import TYPE_CHECKING
 
 from onion.errors import OnionError
+from onion.http.auth import VARIABLE, Access, find_token, is_loopback
+from onion.http.listening import address_of, bind
 from onion.online.control.run_api import RunAPI
-from onion.online.http.auth import VARIABLE, Access, find_token, is_loopback
 from onion.online.http.limits import Limits
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("onion")
 
 PORT = 8765
-BACKLOG = 128  # connections that the system queues until the server is up
 STOP_SECONDS = 10
 NEEDED = ("fastapi", "prometheus_client", "uvicorn")
 LOGGERS = ("uvicorn.error", "asyncio")
@@ -86,9 +86,8 @@ class Service:
         """
         if self._thread is not None:
             raise OnionError(f"The service listens already, at {self._url}.")
-        listening = _bind(self._host, self._port)
-        host, port = listening.getsockname()[:2]
-        self._url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        listening = bind(self._host, self._port)
+        self._url = address_of(listening)
         if self._access.token is None:
             log.warning(
                 "%s has no token: every user and program of this machine can control the run. Set %s to protect it.",
@@ -117,30 +116,10 @@ def _require_extra() -> None:
             raise OnionError(f"The service requires {name}; run: pip install 'onion-paddle[online]'")
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket: a client that connects from now on is answered."""
-    listening = None
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        # The protocol is named so that asyncio recognizes TCP and disables Nagle's algorithm (40 ms a call).
-        listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(BACKLOG)
-    except OSError as error:
-        if listening is not None:
-            listening.close()
-        raise OnionError(
-            f"The service cannot listen at {host}, port {port}: {error.strerror}. Choose another port; 0 takes any."
-        ) from None
-    return listening
-
-
 def _server(run: RunAPI, access: Access, limits: Limits) -> Server:
     # Imported here: a run without a service loads no web framework, and the missing extra was reported before.
+    from onion.http.bounded import bounded_server
     from onion.online.http.app import make_app
-    from onion.online.http.bounded import bounded_server
 
     closing = asyncio.Event()
     return bounded_server(make_app(run, access, limits, closing), limits, closing)

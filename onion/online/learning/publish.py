@@ -19,10 +19,10 @@ from onion.engine.item import HookIterator
 from onion.engine.periodic import Interval, Periodic
 from onion.engine.state import State
 from onion.errors import CompositionError
+from onion.http.refused import Refused
 from onion.items.gradient_machine import saved_network
 from onion.items.moving_average import MovingAverage
 from onion.items.parameter_updater import ParameterUpdater
-from onion.online.control.run_api import Refused
 from onion.online.stream.batch_assembler import describe
 from onion.training.pairing import around, moves
 from onion.validation import is_lazy

@@ -4,9 +4,10 @@ from concurrent.futures import Future
 
 import pytest
 
+from onion.http.refused import Refused
 from onion.online.control import commands as module
 from onion.online.control.commands import CommandQueue, settle
-from onion.online.control.run_api import Answer, Refused
+from onion.online.control.run_api import Answer
 from onion.online.journal.journal import Journal
 from tests.online.control.steered import samples, steered
 from tests.online.toys import Line, refusal

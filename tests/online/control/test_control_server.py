@@ -13,8 +13,8 @@ import pytest
 
 from onion import CompositionError, DataProvider, Mailbox, Observer, OnionError, ParameterUpdater, Runner
 from onion.checkpointing import rng
+from onion.http.refused import Refused
 from onion.online.control.control_server import ControlServer
-from onion.online.control.run_api import Refused
 from onion.online.journal.journal import Journal
 from onion.online.learning.publish import Publish
 from onion.online.learning.switch import Switch

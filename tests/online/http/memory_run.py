@@ -8,8 +8,9 @@ from queue import SimpleQueue
 
 import attrs
 
+from onion.http.refused import Refused
 from onion.online.control.gateway import EventBus
-from onion.online.control.run_api import Answer, Refused
+from onion.online.control.run_api import Answer
 from onion.online.http import Limits, Service
 from tests.patience import PATIENCE
 

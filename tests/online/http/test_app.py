@@ -10,9 +10,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from onion.errors import OnionError
-from onion.online.control.run_api import Refused
+from onion.http.page_files import page_routes, read_page
+from onion.http.refused import Refused
 from onion.online.http import Limits
-from onion.online.http.app import page_routes, read_page
 from tests.online.http.calls import call, dialled, rest
 from tests.online.http.memory_run import TOKEN, serving
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
+from onion.http.page_files import read_page
 from onion.online.http import Limits
-from onion.online.http.app import PAGE, read_page
+from onion.online.http.app import PAGE
 from tests.online.http.calls import call, dialled, rest
 from tests.online.http.memory_run import TOKEN, serving
 

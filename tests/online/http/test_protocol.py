@@ -6,8 +6,8 @@ from contextlib import ExitStack, suppress
 import h11
 import pytest
 
+from onion.http.bounded import LINGER_BYTES
 from onion.online.http import Limits
-from onion.online.http.bounded import LINGER_BYTES
 from tests.online.http.calls import call, dialled, listening, rest
 from tests.online.http.memory_run import TOKEN, serving
 from tests.patience import PATIENCE

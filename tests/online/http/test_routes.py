@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from onion.online.control.run_api import Refused
+from onion.http.refused import Refused
 from onion.online.http import Limits, routes
 from onion.online.sources.source import Full
 from tests.online.http.calls import call, listening, streaming

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from onion.errors import OnionError
-from onion.online.http import Limits, Service, bounded, server
+from onion.http import bounded
+from onion.online.http import Limits, Service, server
 from tests.online.http.calls import call, dialled, listening, rest
 from tests.online.http.memory_run import TOKEN, MemoryRun, serving
 from tests.patience import PATIENCE

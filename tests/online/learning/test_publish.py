@@ -20,7 +20,7 @@ from onion import (
     Saver,
 )
 from onion.checkpointing import rng
-from onion.online.control.run_api import Refused
+from onion.http.refused import Refused
 from onion.online.learning.publish import BoundaryExecutor, Publish
 from onion.testing import Batches, PlannedError, assert_resumes_exactly, toy_examples, toy_network
 from tests.abilities import needs_draws_again

@@ -1,6 +1,6 @@
 """A simulated run whose steps a test makes."""
 
-from onion.online.control.run_api import Refused
+from onion.http.refused import Refused
 from tests.online.http.memory_run import MemoryRun
 
 DRAWING = """\

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import attrs
 
 from onion.errors import OnionError
-from onion.online.control.run_api import Refused
+from onion.http.refused import Refused
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Of a request: names in lower case, and values."""

@@ -3,8 +3,8 @@
 import pytest
 
 from onion.errors import OnionError
-from onion.online.control.run_api import Refused
-from onion.online.http.auth import MAX_LENGTH, Access, find_token, is_loopback
+from onion.http.auth import MAX_LENGTH, Access, find_token, is_loopback
+from onion.http.refused import Refused
 
 GOOD = "sixteen-letters!"
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from starlette.requests import Request
 from starlette.responses import Response
 
-from onion.online.control.run_api import Refused
+from onion.http.refused import Refused
 
 MAX_DEPTH = 64  # greatest depth of nested lists and objects
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onion.online.http.messages import HIGH, LOW, MAX_DEPTH, JsonError, dumps, lines, loads
+from onion.http.messages import HIGH, LOW, MAX_DEPTH, JsonError, dumps, lines, loads
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(LOW, HIGH) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

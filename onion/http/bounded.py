@@ -11,7 +11,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from onion.online.http.limits import MIB, Limits
+from onion.http.limits import MIB, ConnectionLimits
 
 LINGER_BYTES = MIB
 """Bytes read and discarded after the response to a request, so that a client that is still sending can read it."""
@@ -28,8 +28,17 @@ ACCEPTED_AT_ONCE = 16
 CLOSE_SECONDS = 5  # time for responses under way when the service stops
 
 
-def bounded_server(app: Any, limits: Limits, closing: asyncio.Event) -> uvicorn.Server:
-    """Return a server that enforces the limits and sets ``closing`` when it stops."""
+def bounded_server(
+    app: Any, limits: ConnectionLimits, closing: asyncio.Event, close_seconds: int = CLOSE_SECONDS
+) -> uvicorn.Server:
+    """Return a server that enforces the limits and sets ``closing`` when it stops.
+
+    Args:
+        app: The ASGI application.
+        limits: Of connections and requests.
+        closing: Set when the server stops.
+        close_seconds: For responses under way when it stops.
+    """
     config = uvicorn.Config(
         app,
         loop="asyncio",
@@ -42,7 +51,7 @@ def bounded_server(app: Any, limits: Limits, closing: asyncio.Event) -> uvicorn.
         backlog=ACCEPTED_AT_ONCE,
         limit_concurrency=limits.connections + 1,  # of calls; those of clients that have disconnected count too
         timeout_keep_alive=limits.keep_alive,  # type: ignore[arg-type]  # given to loop.call_later, which takes floats
-        timeout_graceful_shutdown=CLOSE_SECONDS,
+        timeout_graceful_shutdown=close_seconds,
         h11_max_incomplete_event_size=limits.header,
     )
     return ClosingServer(config, closing)
@@ -73,7 +82,7 @@ class ClosingServer(uvicorn.Server):
 class BoundedProtocol(H11Protocol):
     """One connection. uvicorn limits neither the time of a request or of a reader, nor the number of connections."""
 
-    def __init__(self, limits: Limits, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, limits: ConnectionLimits, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.access_log = False
         self._limits = limits
