@@ -28,6 +28,7 @@ from onion.tasks.export.names import EMBEDDING, PADDLE
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.run_files import RUN_FILE
 from onion.tasks.question_answering.task import QuestionAnswering
+from onion.tasks.task import Task
 
 Given: TypeAlias = "str | tuple[str, str] | Mapping[str, Any]"
 """What is predicted for: a text, a pair of texts (a question and its context), or a row as files have it."""
@@ -73,21 +74,31 @@ class Model:
             raise DataError(str(error).replace(f"{STANDARD_INPUT}:", "text ", 1)) from None
 
     def _line(self, given: Given, number: int) -> str:
-        if isinstance(given, str):
-            row: Mapping[str, Any] = {TEXT: given}
-        elif isinstance(given, Mapping):
-            row = given
-        elif isinstance(given, tuple) and len(given) == 2:
-            names = ("question", "context") if isinstance(self.task, QuestionAnswering) else (TEXT, PAIR)
-            row = dict(zip(names, given, strict=True))
-        else:
-            raise DataError(
-                f"text {number}: {shown(given)} is no text, no pair of texts (a tuple), and no row (a dict)"
-            )
         try:
-            return json.dumps(row, ensure_ascii=False)
-        except (TypeError, ValueError) as error:
-            raise DataError(f"text {number}: {error}; a row has strings, numbers and lists of them") from None
+            return row_line(self.task, given)
+        except DataError as error:
+            raise DataError(f"text {number}: {error}") from None
+
+
+def row_line(task: Task, given: Given) -> str:
+    """Return a row as a line that ``Task.line_rows`` reads.
+
+    Raises:
+        DataError: it is no text, no pair of texts and no row.
+    """
+    if isinstance(given, str):
+        row: Mapping[str, Any] = {TEXT: given}
+    elif isinstance(given, Mapping):
+        row = given
+    elif isinstance(given, tuple) and len(given) == 2:
+        names = ("question", "context") if isinstance(task, QuestionAnswering) else (TEXT, PAIR)
+        row = dict(zip(names, given, strict=True))
+    else:
+        raise DataError(f"{shown(given)} is no text, no pair of texts (a tuple) and no row (a dict)")
+    try:
+        return json.dumps(row, ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{error}; a row has strings, numbers and lists of them") from None
 
 
 class VectorModel:

@@ -126,7 +126,7 @@ def test_python_of_a_page_is_fenced_links_lead_somewhere_and_make_targets_exist(
         with pytest.raises(SyntaxError):
             ast.parse(block)
     kinds = {told.strip() for told, _ in FENCED.findall(TEXTS[page])}
-    assert kinds <= {"python", "python fragment", "nginx", "sh", "yaml", "json"}
+    assert kinds <= {"python", "python fragment", "dockerfile", "nginx", "sh", "yaml", "json"}
     links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", FENCED.sub("", TEXTS[page]))
     targets = [((PAGES[page].parent / path) if path else PAGES[page], anchor) for path, anchor in links]
     assert [str(path) for path, _ in targets if not path.exists()] == []

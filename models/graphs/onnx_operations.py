@@ -179,11 +179,12 @@ class OnnxOperations(Operations):
 
     def first(self, mask: Node) -> Node:
         """See Operations."""
-        return self.node("ArgMax", mask, axis=1, keepdims=0)
+        # Of float32: old ONNX Runtimes (1.15) have none of int64.
+        return self.node("ArgMax", self.as_float(mask), axis=1, keepdims=0)
 
     def last(self, mask: Node) -> Node:
         """See Operations."""
-        return self.node("ArgMax", mask, axis=1, keepdims=0, select_last_index=1)
+        return self.node("ArgMax", self.as_float(mask), axis=1, keepdims=0, select_last_index=1)
 
     def descending(self, keys: Node) -> Node:
         """See Operations."""

@@ -16,11 +16,12 @@ import attrs
 
 import onion
 from onion.cli import commands as run
-from onion.cli import control, corpus, distilling, exporting, pretraining, tuning
+from onion.cli import control, corpus, distilling, exporting, pretraining, serving, tuning
 from onion.cli.colours import error_line
 from onion.cli.examples import EXAMPLES
 from onion.cli.values import natural, read
 from onion.messages import printable, shown
+from onion.serving.limits import ServingLimits
 from onion.tasks.embedding.names import CLS, POOLINGS
 from onion.tasks.export.names import EIGHT_BITS, FORMATS, ONNX
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
@@ -105,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
     _add_evaluate(add("evaluate", "evaluate a trained model on a labelled file"))
     _add_predict(add("predict", "predict with a trained model"))
     _add_export(add("export", "write a trained model as ONNX, as a program of Paddle or for transformers"))
+    _add_serve(add("serve", "serve trained models and encoders over HTTP"))
     _add_push(add("push", "upload a trained model to Hugging Face's hub"))
     _add_tune(add("tune", "search for settings with Optuna; the same command resumes an interrupted search"))
     _add_cross_validate(add("cross-validate", "train once for each fold of the training file, and average the figures"))
@@ -335,6 +337,33 @@ def _add_export(command: argparse.ArgumentParser) -> None:
     command.set_defaults(command=exporting.export)
 
 
+def _add_serve(command: argparse.ArgumentParser) -> None:
+    add, limits = command.add_argument, ServingLimits()
+    models = "folder of onion train or onion export, or an encoder; its name in addresses is that of the folder"
+    add("models", nargs="+", metavar="[NAME=]DIR", help=models)
+    add("--host", default="127.0.0.1", help="address to listen at; others need a token (default: %(default)s)")
+    add("--port", type=partial(read, PORT), default=8000, metavar="N", help="0: any (default: %(default)s)")
+    where = "file with the token that callers send, readable by its owner only (default: $ONION_TOKEN)"
+    add("--token-file", type=Path, metavar="FILE", help=where)
+    engine = "engine of runs: paddle or onnx (default: paddle, if it is installed)"
+    add("--engine", choices=["paddle", "onnx"], metavar="NAME", help=engine)
+    _add_threads(command)
+    group = command.add_argument_group("limits")
+    for name, value, metavar, text in (
+        ("--max-body", limits.body, "BYTES", "bytes of a call"),
+        ("--max-texts", limits.texts, "N", "texts of a call"),
+        ("--queue", limits.queue, "N", "texts that wait; further calls are refused with 429"),
+        ("--batch-tokens", limits.batch_tokens, "N", "tokens computed together"),
+        ("--connections", limits.connections, "N", "connections at a time"),
+    ):
+        group.add_argument(name, type=natural, default=value, metavar=metavar, help=f"{text} (default: %(default)s)")
+    drain = "time for calls under way when the service ends (default: %(default)s)"
+    group.add_argument("--drain", type=_positive, default=limits.drain, metavar="SECONDS", help=drain)
+    calls = "log a line of JSON for each call, without texts"
+    add("--log-calls", action="store_true", help=calls)
+    command.set_defaults(command=serving.serve)
+
+
 def _add_tasks(command: argparse.ArgumentParser) -> None:
     command.add_argument("name", nargs="?", metavar="TASK", help="such as classification (default: list them all)")
     command.set_defaults(command=run.tasks)
@@ -477,4 +506,5 @@ def _entry(text: str) -> tuple[str, str]:
 _positive = partial(read, POSITIVE)
 _folds = partial(read, Check("an integer >= 2", lambda value: value >= 2, reads=int))
 _not_negative = partial(read, NOT_NEGATIVE)
+PORT = Check("a port from 0 to 65535", lambda value: 0 <= value <= 65535, reads=int)
 _wait = partial(read, Check("a number of seconds from 0 to 60", lambda value: 0 <= value <= 60, reads=float))

@@ -39,6 +39,11 @@ EXAMPLES = {
         onion export --encoder minilm --pooling mean --normalize --output vectors
         onion predict --run model --text "a gripping film"
     """,
+    "serve": """
+        onion serve model
+        onion serve films=model vectors --port 8000
+        onion serve run --engine onnx --token-file token --host 0.0.0.0
+    """,
     "push": """
         onion push ada/film-reviews --run run --license apache-2.0 --language en
         onion push ada/film-reviews --run run --output model      # look at the files first

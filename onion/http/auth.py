@@ -83,9 +83,11 @@ class Access:
     Attributes:
         token: Required as ``Authorization: Bearer TOKEN``. None: any caller that reaches a loopback address of this
             machine is accepted.
+        free: Paths that need no token, besides those of a page.
     """
 
     token: str | None = attrs.field(repr=False)
+    free: tuple[str, ...] = ()
 
     def check(self, path: str, headers: Headers) -> None:
         """Check a request.
@@ -101,7 +103,7 @@ class Access:
         if self.token is None and not is_loopback(_name(host)):
             raise Refused("This service has no token, so it accepts calls to localhost only.", 403)
         _refuse_foreign(host, path, headers)
-        if self.token is not None and not is_open(path):
+        if self.token is not None and not is_open(path) and path not in self.free:
             self._check_token(headers)
 
     def _check_token(self, headers: Headers) -> None:

@@ -7,6 +7,7 @@ vectors = embedder(["A deep, moving film.", "It rains."])  # float32 [2, 384]
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,12 +155,21 @@ class Embedder:
         runner.run(passes=1)
         return np.stack(runner[Collector].found)
 
+    def of_examples(self, examples: Sequence[Example]) -> np.ndarray:
+        """Return the vectors of examples of ``onion.tasks.data.texts.examples_of``: float32 ``[examples, hidden]``."""
+        runner = self._onion(examples)
+        runner.run(passes=1)
+        return np.stack(runner[Collector].found)
+
     def onion(self, texts: Given, pairs: Given | None = None) -> Runner:
         """Return the runner that embeds texts; after ``run(passes=1)`` its Collector has a vector for each.
 
         Logs a warning if most texts have no token.
         """
-        examples = Examples.of(self._examples(texts, pairs))
+        return self._onion(self._examples(texts, pairs))
+
+    def _onion(self, made: Sequence[Example]) -> Runner:
+        examples = Examples.of(made)
         collate = partial(batch_of, pad_id=self.tokenizer.pad_id)
         return Runner(
             DataProvider(examples, self.batch_size, lengths=examples.lengths, collate=collate),

@@ -7,6 +7,7 @@ word, and nobody knows on which processor a file will be run.
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,7 +32,7 @@ def with_dynamic_ranges(model: onnx.ModelProto, target: Path) -> None:
         OnionError: the package that quantizes is not installed.
     """
     quantization = _quantization()
-    with _file_of(model, target.parent) as source:
+    with _file_of(model, target.parent) as source, _without_deprecations():
         quantization.quantize_dynamic(
             source, target, per_channel=True, reduce_range=True, weight_type=quantization.QuantType.QInt8
         )
@@ -51,7 +52,7 @@ def with_static_ranges(model: onnx.ModelProto, target: Path, batches: Iterable[M
     quantization = _quantization()
     names = {each.name for each in model.graph.input}
     given = ({name: each[name] for name in names} for each in batches)
-    with _file_of(model, target.parent) as source:
+    with _file_of(model, target.parent) as source, _without_deprecations():
         quantization.quantize_static(
             source,
             target,
@@ -100,3 +101,11 @@ def _file_of(model: onnx.ModelProto, folder: Path) -> Iterator[Path]:
         plain.write_bytes(model.SerializeToString())
         quant_pre_process(plain, prepared, skip_symbolic_shape=True)
         yield prepared
+
+
+@contextmanager
+def _without_deprecations() -> Iterator[None]:
+    """Keep silent of what onnxruntime uses of onnx, which nobody here can change."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        yield

@@ -119,7 +119,9 @@ class _Inputs(RunnerItem):
 
     def on_batch(self, state: State) -> None:
         """Keep those of the batch."""
-        self.found.append(inputs_of(state.batch))
+        given = inputs_of(state.batch)
+        if all(array.size for array in given.values()):  # there may be no masked token, and so no range of anything
+            self.found.append(given)
         state.outputs = []
 
 

@@ -107,11 +107,15 @@ class Predictor:
         while some := list(islice(rows, chunk)):
             made = self.task.features(some, self.tokenizer, False, notes)
             tally.add(made)
-            yield from self.task.predictions(some, *self._decoded(made))
+            yield from self.task.predictions(some, *self.decoded(made))
         tally.note(notes)
 
-    def _decoded(self, made: Sequence[Example]) -> tuple[Sequence[Example], Sequence[Any]]:
-        """Return the examples, and of each what the network's outputs were decoded to."""
+    def decoded(self, made: Sequence[Example]) -> tuple[Sequence[Example], Sequence[Any]]:
+        """Return the examples, and of each what the network's outputs were decoded to; for ``Task.predictions``.
+
+        Args:
+            made: of ``Task.features``.
+        """
         items, pad_id = self.task.predict_items(self.tokenizer), self.tokenizer.pad_id
         if len(made) == 1 and not items and isinstance(self.network, ExportedNetwork):
             batch = self.task.collate(made, pad_id)  # a loop over one batch would take longer than small models do

@@ -1,0 +1,167 @@
+"""The queue before the models, and the thread that computes.
+
+There is no timer: whoever finds the thread idle is computed at once, and what arrives meanwhile gathers for the next
+batch, so that batches grow with the load by themselves. A batch has rows of one model and of similar length: on a CPU
+padding costs what tokens cost.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import attrs
+
+from onion.serving.servable import Prepared, Servable
+
+PADDING = 0.1
+"""The share of a batch's tokens by which padding may make it larger."""
+
+SMOOTH = 0.9
+"""Weight of the past in the measured speed."""
+
+
+class QueueFullError(Exception):
+    """There is no room for the rows of a call.
+
+    Args:
+        seconds: after which there should be.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("the queue is full")
+        self.seconds = seconds
+
+
+class ClosedError(Exception):
+    """The service ends and takes no more rows."""
+
+
+@attrs.frozen(eq=False)
+class Waiting:
+    """A row in the queue."""
+
+    model: Servable
+    prepared: Prepared
+    future: Future[Any]
+
+
+@attrs.frozen
+class Computed:
+    """What one batch was.
+
+    Attributes:
+        rows: that were answered.
+        tokens: of them.
+        seconds: that it took.
+    """
+
+    rows: int
+    tokens: int
+    seconds: float
+
+
+class Batcher:
+    """Computes rows in batches, in a thread of its own.
+
+    Args:
+        tokens: of a batch at most, padding included.
+        room: rows that may wait.
+        told: called after each batch with its model and what it was.
+    """
+
+    def __init__(
+        self, tokens: int, room: int, told: Callable[[Servable, Computed], None] = lambda model, computed: None
+    ) -> None:
+        self._tokens, self._room, self._told = tokens, room, told
+        self._queue: deque[Waiting] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._row_seconds = 0.01
+        self._thread = threading.Thread(target=self._work, name="onion-batcher", daemon=True)
+        self._thread.start()
+
+    def put(self, model: Servable, rows: Sequence[Prepared]) -> list[Future[Any]]:
+        """Queue the rows of a call, all or none; return a future for each, which its caller may cancel.
+
+        Raises:
+            QueueFullError: there is no room for them.
+            ClosedError: the service ends.
+        """
+        futures: list[Future[Any]] = [Future() for _ in rows]
+        with self._changed:
+            if self._closing:
+                raise ClosedError
+            if len(self._queue) + len(rows) > self._room:
+                raise QueueFullError(len(self._queue) * self._row_seconds)
+            self._queue.extend(map(Waiting, [model] * len(rows), rows, futures))
+            self._changed.notify()
+        return futures
+
+    def waiting(self) -> int:
+        """Return how many rows wait."""
+        return len(self._queue)
+
+    def close(self, seconds: float | None = None) -> bool:
+        """Take no more rows, answer those that wait, and end the thread; return whether it ended in time."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        while (batch := self._take()) is not None:
+            if batch:
+                self._compute(batch)
+
+    def _take(self) -> list[Waiting] | None:
+        """Wait for rows, and take a batch out of the queue; None: the end."""
+        with self._changed:
+            while not self._queue and not self._closing:
+                self._changed.wait()
+            if not self._queue:
+                return None
+            chosen = self._chosen()
+            taken = set(map(id, chosen))
+            self._queue = deque(each for each in self._queue if id(each) not in taken)
+        # Rows whose callers have gone are dropped; from now on the others cannot be cancelled.
+        return [each for each in chosen if each.future.set_running_or_notify_cancel()]
+
+    def _chosen(self) -> list[Waiting]:
+        """Return the oldest row and those of its model that are nearest to it in length, as far as they fit."""
+        oldest = self._queue[0]
+        if oldest.model.alone:
+            return [oldest]
+        length = oldest.prepared.longest
+        others = sorted(
+            (each for each in self._queue if each.model is oldest.model and each is not oldest),
+            key=lambda each: abs(each.prepared.longest - length),
+        )
+        chosen, rows, real, longest = [oldest], len(oldest.prepared.examples), oldest.prepared.tokens, length
+        for each in others:
+            more, most = rows + len(each.prepared.examples), max(longest, each.prepared.longest)
+            tokens = real + each.prepared.tokens
+            if more * most > min(self._tokens, (1 + PADDING) * tokens):
+                break
+            chosen.append(each)
+            rows, longest, real = more, most, tokens
+        return chosen
+
+    def _compute(self, batch: Sequence[Waiting]) -> None:
+        model, begin = batch[0].model, time.perf_counter()
+        try:
+            answers = model.answer([each.prepared for each in batch])
+        except BaseException as error:  # whatever it is, it is the answer to these rows, and the thread goes on
+            for each in batch:
+                each.future.set_exception(error)
+            return
+        seconds = time.perf_counter() - begin
+        self._row_seconds = SMOOTH * self._row_seconds + (1 - SMOOTH) * seconds / len(batch)
+        for each, answer in zip(batch, answers, strict=True):
+            each.future.set_result(answer)
+        self._told(model, Computed(len(batch), sum(each.prepared.tokens for each in batch), seconds))

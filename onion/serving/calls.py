@@ -1,0 +1,152 @@
+"""A call: its rows become futures in the queue; they are dropped if its caller goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+import attrs
+from starlette.requests import Request
+
+from onion.errors import DataError
+from onion.http.messages import read_object
+from onion.http.refused import Refused
+from onion.serving.batcher import Batcher, ClosedError, QueueFullError
+from onion.serving.limits import ServingLimits
+from onion.serving.servable import Prepared, Servable
+from onion.serving.served_models import ServedModel, ServedModels
+from onion.tasks.loading import Given
+
+AT_ONCE = 20_000
+"""Characters that are tokenized in the event loop, some milliseconds; more of them in a thread."""
+
+
+class OverloadedError(Refused):
+    """There is no room in the queue.
+
+    Args:
+        seconds: after which there should be.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__("Too many texts wait already; try again later.", 429)
+        self.seconds = seconds
+
+
+class GoneError(Exception):
+    """The caller has gone; there is nobody to answer."""
+
+
+@attrs.frozen
+class Answered:
+    """What came of a call.
+
+    Attributes:
+        answers: one for each row.
+        tokens: of all rows.
+    """
+
+    answers: list[Any]
+    tokens: int
+
+
+@attrs.frozen
+class Calls:
+    """What the routes of all protocols call.
+
+    Attributes:
+        models: that are served.
+        batcher: computes.
+        limits: of the service.
+    """
+
+    models: ServedModels
+    batcher: Batcher
+    limits: ServingLimits
+
+    async def body(self, request: Request) -> dict[str, Any]:
+        """Return the body of a call, a JSON object.
+
+        Raises:
+            Refused: it is none (400), or too large (413).
+        """
+        return await read_object(request, self.limits.body)
+
+    async def answer(
+        self, request: Request, model: ServedModel, rows: Sequence[Given], truncate: bool = True
+    ) -> Answered:
+        """Return the answers of a model to rows, in their order.
+
+        Args:
+            request: the call.
+            model: answers.
+            rows: what it answers.
+            truncate: whether texts that are too long may be cut.
+
+        Raises:
+            Refused: there are too many rows, or a text is too long and may not be cut (413); a row is not what the
+                model reads (422); there is no room (429), or the service ends (503).
+            GoneError: the caller has gone.
+        """
+        if len(rows) > self.limits.texts:
+            raise Refused(f"{len(rows)} texts are more than {self.limits.texts}, the most of one call.", 413)
+        servable = model.servable  # a reload in between exchanges it for the next call
+        prepared = await self._prepared(servable, rows)
+        for number, each in enumerate(prepared, start=1):
+            if each.cut and not truncate:
+                raise Refused(f"Text {number} has more than {servable.max_length} tokens; truncate is false.", 413)
+        request.state.told = {"model": model.name, "rows": len(rows), "tokens": sum(each.tokens for each in prepared)}
+        try:
+            futures = self.batcher.put(servable, prepared)
+        except QueueFullError as error:
+            raise OverloadedError(error.seconds) from None
+        except ClosedError:
+            raise Refused("The service ends.", 503) from None
+        return Answered(await _until_gone(request, futures), request.state.told["tokens"])
+
+    async def _prepared(self, servable: Servable, rows: Sequence[Given]) -> list[Prepared]:
+        if sum(map(_characters, rows)) <= AT_ONCE:
+            return _prepare(servable, rows)
+        return await asyncio.to_thread(_prepare, servable, rows)
+
+
+def _prepare(servable: Servable, rows: Sequence[Given]) -> list[Prepared]:
+    found = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            found.append(servable.prepare(row))
+        except DataError as error:
+            raise Refused(f"Text {number}: {str(error).removeprefix('standard input:1: ')}", 422) from None
+    return found
+
+
+def _characters(row: Given) -> int:
+    if isinstance(row, str):
+        return len(row)
+    parts = row if isinstance(row, tuple) else row.values()
+    return sum(len(part) for part in parts if isinstance(part, str))
+
+
+async def _until_gone(request: Request, futures: Sequence[Future[Any]]) -> list[Any]:
+    """Wait for all futures; cancel them if the caller goes, or an answer fails."""
+    answers = asyncio.gather(*map(asyncio.wrap_future, futures))
+    gone = asyncio.ensure_future(_gone(request))
+    either: list[asyncio.Future[Any]] = [answers, gone]
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not answers.done():
+            raise GoneError
+        return list(await answers)
+    finally:
+        gone.cancel()
+        answers.cancel()
+        for future in futures:
+            future.cancel()
+
+
+async def _gone(request: Request) -> None:
+    """Return when the caller has closed the connection; its body has been read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,39 @@
+"""What a service of models accepts at most."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import attrs
+
+from onion.http.limits import MIB, ConnectionLimits
+
+
+@attrs.frozen
+class ServingLimits(ConnectionLimits):
+    """How much one service accepts; what exceeds a limit is refused.
+
+    Attributes:
+        body: bytes of a request body. Default 1 MiB.
+        header: see :class:`onion.http.limits.ConnectionLimits`.
+        seconds: see there.
+        connections: see there. Default 1024.
+        keep_alive: see there. Default 75: clients keep their connections, and no training shares the process.
+        texts: rows of one request. Default 256.
+        queue: rows that wait for their turn, of all requests. Default 1024.
+        batch_tokens: tokens that are computed together, padding included. Default 4096.
+        drain: seconds that calls under way have when the service ends. Default 30.
+
+    Raises:
+        OnionError: a limit is not above 0, or a count is not an integer.
+    """
+
+    numbers: ClassVar[tuple[str, ...]] = ("seconds", "keep_alive", "drain")
+
+    body: int = MIB
+    connections: int = 1024
+    keep_alive: float = 75.0
+    texts: int = 256
+    queue: int = 1024
+    batch_tokens: int = 4096
+    drain: float = 30.0

@@ -1,0 +1,66 @@
+"""onion's own protocol: what ``onion predict`` writes for a row, for any task."""
+
+# No ``from __future__ import annotations``: FastAPI reads the annotations of functions that are defined in functions.
+import asyncio
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from onion.errors import OnionError
+from onion.http.messages import reply
+from onion.http.refused import Refused
+from onion.serving.calls import Calls
+from onion.serving.metrics import ServingMetrics
+from onion.serving.protocols.rows import flag, row_of
+from onion.serving.served_models import ServedModel
+
+
+def native_routes(calls: Calls, metrics: ServingMetrics) -> APIRouter:
+    """Return the routes."""
+    router = APIRouter(prefix="/models", tags=["onion"])
+
+    @router.get("")
+    async def models() -> Response:
+        return reply({"models": [_told(model) for model in calls.models.all]})
+
+    @router.get("/{name}")
+    async def model(name: str) -> Response:
+        return reply(_told(calls.models[name]))
+
+    @router.post("/{name}/predict")
+    async def predict(name: str, request: Request) -> Response:
+        chosen, body = calls.models[name], await calls.body(request)
+        inputs = body.get("inputs")
+        if not isinstance(inputs, list) or not inputs:
+            raise Refused('The body must be like {"inputs": ["a text", {"text_a": "another"}]}.', 422)
+        rows = [row_of(each, f"inputs[{number}]") for number, each in enumerate(inputs)]
+        found = await calls.answer(request, chosen, rows, flag(body, "truncate", True))
+        answers = [_json(each) for each in found.answers]
+        return reply({"model": name, "version": chosen.version, "tokens": found.tokens, "predictions": answers})
+
+    @router.post("/{name}/reload")
+    async def reload(name: str) -> Response:
+        chosen = calls.models[name]
+        try:
+            await asyncio.to_thread(chosen.reload)
+        except OnionError as error:
+            metrics.reloaded(name, False)
+            raise Refused(f"The model was not exchanged: {error}", 409) from None
+        metrics.reloaded(name, True)
+        return reply(_told(chosen))
+
+    return router
+
+
+def _json(answer: Any) -> Any:
+    return {"cls_emb": answer.tolist()} if isinstance(answer, np.ndarray) else answer
+
+
+def _told(model: ServedModel) -> dict[str, Any]:
+    servable = model.servable
+    labels = list(getattr(getattr(servable, "of", None), "labels", ()))
+    about = {"name": model.name, "task": servable.task, "version": model.version, "max_length": servable.max_length}
+    return {**about, "labels": labels}

@@ -1,0 +1,174 @@
+"""The Open Inference Protocol, version 2, over REST: texts as BYTES.
+
+Source: https://github.com/kserve/open-inference-protocol. Inputs may be JSON or, as Triton's clients send them, binary
+behind the JSON (https://github.com/triton-inference-server/server, ``protocol/extension_binary_data.md``); outputs are
+JSON.
+"""
+
+# No ``from __future__ import annotations``: FastAPI reads the annotations of functions that are defined in functions.
+import json
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter
+from starlette.requests import Request
+from starlette.responses import Response
+
+from onion import __version__
+from onion.http.messages import JsonError, loads, read_body, reply
+from onion.http.refused import Refused
+from onion.serving.calls import Calls
+from onion.serving.servable import CLASSIFIER, VECTORS, Servable, TaskModel
+from onion.serving.served_models import ServedModel
+from onion.tasks.question_answering.task import QuestionAnswering
+
+JSON_LENGTH = "inference-header-content-length"
+"""The header with the number of bytes of the JSON, behind which binary inputs follow."""
+
+
+def open_inference_routes(calls: Calls, ready: Any) -> APIRouter:
+    """Return the routes; ``ready`` returns whether calls are taken."""
+    router = APIRouter(prefix="/v2", tags=["Open Inference Protocol"])
+
+    @router.get("")
+    async def server() -> Response:
+        return reply({"name": "onion", "version": __version__, "extensions": ["binary_tensor_data"]})
+
+    @router.get("/health/live")
+    async def live() -> Response:
+        return reply({"live": True})
+
+    @router.get("/health/ready")
+    async def is_ready() -> Response:
+        return reply({"ready": ready()}, 200 if ready() else 503)
+
+    @router.get("/models/{name}")
+    async def metadata(name: str) -> Response:
+        return reply(_metadata(calls.models[name]))
+
+    @router.get("/models/{name}/ready")
+    async def model_ready(name: str) -> Response:
+        model = calls.models[name]
+        return reply({"name": model.name, "ready": ready()}, 200 if ready() else 503)
+
+    @router.post("/models/{name}/infer")
+    async def infer(name: str, request: Request) -> Response:
+        model = calls.models[name]
+        body, binary = await _read(request, calls.limits.body)
+        columns = _columns(body, binary, _input_names(model.servable))
+        rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+        found = await calls.answer(request, model, [_row(each) for each in rows])
+        outputs = _outputs(model.servable, found.answers)
+        asked = {each.get("name") for each in body.get("outputs", ()) if isinstance(each, dict)}
+        kept = [each for each in outputs if not asked or each["name"] in asked]
+        answer = {"model_name": model.name, "model_version": str(model.version), "outputs": kept}
+        return reply({**({"id": body["id"]} if "id" in body else {}), **answer})
+
+    return router
+
+
+def _input_names(servable: Servable) -> list[str]:
+    if isinstance(servable, TaskModel) and isinstance(servable.of, QuestionAnswering):
+        return ["question", "context"]
+    return ["text_a", *(["text_b"] if isinstance(servable, TaskModel) and getattr(servable.of, "pairs", False) else [])]
+
+
+def _metadata(model: ServedModel) -> dict[str, Any]:
+    outputs = [("prediction", "BYTES", [-1])]
+    if model.servable.kind == VECTORS:
+        outputs = [("embedding", "FP32", [-1, getattr(model.servable, "width", -1)])]
+    elif model.servable.kind == CLASSIFIER:
+        outputs += [("label", "BYTES", [-1]), ("probabilities", "FP32", [-1, -1])]
+    inputs = [(name, "BYTES", [-1]) for name in _input_names(model.servable)]
+    tell = [{"name": name, "datatype": kind, "shape": shape} for name, kind, shape in inputs]
+    give = [{"name": name, "datatype": kind, "shape": shape} for name, kind, shape in outputs]
+    return {"name": model.name, "versions": [str(model.version)], "platform": "onion", "inputs": tell, "outputs": give}
+
+
+async def _read(request: Request, limit: int) -> tuple[dict[str, Any], bytes]:
+    """Return the JSON of a call and the bytes behind it."""
+    content = await read_body(request, limit)
+    told = request.headers.get(JSON_LENGTH, str(len(content)))
+    length = int(told) if told.isdecimal() and len(told) < 12 else -1
+    if not 0 <= length <= len(content):
+        raise Refused(f"{JSON_LENGTH} must be a number of bytes of the body.", 400)
+    try:
+        body = loads(content[:length])
+    except JsonError as error:
+        raise Refused(f"The body: {error}.") from None
+    if not isinstance(body, dict) or not isinstance(body.get("inputs"), list):
+        raise Refused('The body must be an object with "inputs", a list of tensors.')
+    return body, content[length:]
+
+
+def _columns(body: dict[str, Any], binary: bytes, names: list[str]) -> dict[str, list[str]]:
+    """Return the texts of each input; one input alone may have any name."""
+    inputs, found = body["inputs"], {}
+    for number, each in enumerate(inputs):
+        if not isinstance(each, dict) or each.get("datatype") != "BYTES":
+            raise Refused(f"inputs[{number}] must be a tensor of the datatype BYTES.", 422)
+        data, binary = _data(each, binary, number)
+        name = names[0] if len(inputs) == len(names) == 1 else str(each.get("name"))
+        found[name] = data
+    if set(found) != set(names):
+        raise Refused(f"This model reads the inputs {', '.join(names)}.", 422)
+    if len({len(data) for data in found.values()}) != 1 or not next(iter(found.values())):
+        raise Refused("All inputs must have the same number of texts, at least one.", 422)
+    return found
+
+
+def _data(tensor: dict[str, Any], binary: bytes, number: int) -> tuple[list[str], bytes]:
+    """Return the texts of a tensor, and the bytes that are left for the others."""
+    size = (tensor.get("parameters") or {}).get("binary_data_size") if "data" not in tensor else None
+    if type(size) is int and 0 <= size <= len(binary):
+        return _unpacked(binary[:size], number), binary[size:]
+    data = tensor.get("data")
+    flat = (
+        [text for row in data for text in (row if isinstance(row, list) else [row])] if isinstance(data, list) else []
+    )
+    if not flat or not all(isinstance(text, str) for text in flat):
+        raise Refused(f"inputs[{number}] must have data, a list of texts.", 422)
+    return flat, binary
+
+
+def _unpacked(content: bytes, number: int) -> list[str]:
+    """Return texts that stand behind their lengths, four bytes each."""
+    found, place = [], 0
+    while place < len(content):
+        length = int.from_bytes(content[place : place + 4], "little")
+        part = content[place + 4 : place + 4 + length]
+        if len(part) < length or place + 4 > len(content):
+            raise Refused(f"inputs[{number}] ends within a text.", 422)
+        try:
+            found.append(part.decode())
+        except UnicodeDecodeError:
+            raise Refused(f"inputs[{number}] has a text that is not UTF-8.", 422) from None
+        place += 4 + length
+    return found
+
+
+def _row(cells: dict[str, str]) -> Any:
+    return cells["text_a"] if list(cells) == ["text_a"] else cells
+
+
+def _outputs(servable: Servable, answers: list[Any]) -> list[dict[str, Any]]:
+    if servable.kind == VECTORS:
+        return [_numbers("embedding", np.stack(answers))]
+    outputs = [_words("prediction", [json.dumps(each, ensure_ascii=False) for each in answers])]
+    if servable.kind == CLASSIFIER:
+        outputs.append(_words("label", [_label(each) for each in answers]))
+        outputs.append(_numbers("probabilities", np.array([[*each["probabilities"].values()] for each in answers])))
+    return outputs
+
+
+def _label(answer: dict[str, Any]) -> str:
+    return answer["label"] if "label" in answer else ",".join(answer["labels"])
+
+
+def _words(name: str, data: list[str]) -> dict[str, Any]:
+    return {"name": name, "datatype": "BYTES", "shape": [len(data)], "data": data}
+
+
+def _numbers(name: str, array: np.ndarray) -> dict[str, Any]:
+    data = array.astype(np.float32).reshape(-1).tolist()
+    return {"name": name, "datatype": "FP32", "shape": list(array.shape), "data": data}

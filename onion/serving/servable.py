@@ -1,0 +1,160 @@
+"""A model as the batcher sees it: it prepares rows one by one, and answers several together."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from onion.tasks.data.features.examples import Example
+from onion.tasks.data.texts import examples_of
+from onion.tasks.embedding.embedder import Embedder
+from onion.tasks.export.manifest import is_exported, read_manifest
+from onion.tasks.export.names import EMBEDDING
+from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.loading import Given, row_line
+from onion.tasks.question_answering.task import QuestionAnswering
+from onion.tasks.task import Task
+
+CLASSIFIER, RERANKER, VECTORS, OTHER = "classifier", "reranker", "embedding", "other"
+
+
+@attrs.frozen(eq=False)
+class Prepared:
+    """A row that is ready to be computed.
+
+    Attributes:
+        row: of the task.
+        examples: of the row; several where it is read through windows.
+        tokens: of all of them.
+        longest: tokens of the longest one.
+        cut: whether a text was longer than the model reads.
+        named: whether the row had an id of its own.
+    """
+
+    row: Any
+    examples: Sequence[Example]
+    tokens: int
+    longest: int
+    cut: bool = False
+    named: bool = False
+
+    @classmethod
+    def of(cls, row: Any, examples: Sequence[Example], cut: bool, named: bool = False) -> Prepared:
+        """Count the tokens of examples."""
+        lengths = [len(example["ids"]) for example in examples]
+        return cls(row, examples, sum(lengths), max(lengths, default=0), cut, named)
+
+
+class Servable(ABC):
+    """A model that answers rows. Thread-safe.
+
+    Attributes:
+        kind: what it gives: classes with scores, the score of a pair, vectors, or something else.
+        task: name of its task.
+        max_length: tokens of a text.
+        alone: whether each row is computed on its own in any case.
+    """
+
+    kind: str
+    task: str
+    max_length: int
+    alone: bool
+
+    @abstractmethod
+    def prepare(self, given: Given) -> Prepared:
+        """Make a row ready.
+
+        Raises:
+            DataError: it is not what the model reads.
+        """
+
+    @abstractmethod
+    def answer(self, prepared: Sequence[Prepared]) -> list[Any]:
+        """Return the answer to each row."""
+
+
+class TaskModel(Servable):
+    """A trained model of a task."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self._predictor = predictor
+        self.of = predictor.task
+        self.task, self.max_length = predictor.task.name, predictor.task.max_length
+        self.kind = _kind(predictor.task)
+        self.alone = bool(getattr(predictor.network, "alone", False))
+
+    def prepare(self, given: Given) -> Prepared:
+        """See Servable."""
+        line = row_line(self.of, given)
+        rows = list(self.of.line_rows([line]))
+        notes: Counter[str] = Counter()
+        examples = self.of.features(rows, self._predictor.tokenizer, False, notes)
+        return Prepared.of(rows[0], examples, bool(notes), isinstance(given, Mapping) and "id" in given)
+
+    def answer(self, prepared: Sequence[Prepared]) -> list[Any]:
+        """See Servable."""
+        made = [{**each, "row": number} for number, one in enumerate(prepared) for each in one.examples]
+        examples, decoded = self._predictor.decoded(made)
+        found = list(self.of.predictions([one.row for one in prepared], examples, decoded))
+        if isinstance(self.of, QuestionAnswering):  # whose rows are numbered where they have no id
+            return [answer if one.named else _without_id(answer) for one, answer in zip(prepared, found, strict=True)]
+        return found
+
+
+class VectorModel(Servable):
+    """An encoder; an answer is a vector, float32 ``[hidden]``."""
+
+    kind, task = VECTORS, EMBEDDING
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.max_length, self.width = embedder.max_length, embedder.width
+        self.alone = bool(getattr(embedder.network, "alone", False))
+
+    def prepare(self, given: Given) -> Prepared:
+        """See Servable."""
+        first, second = _texts(given)
+        seconds = None if second is None else [second]
+        encodings = self._embedder.tokenizer([first], seconds, max_length=self.max_length)
+        return Prepared.of(given, examples_of(encodings), encodings[0].truncated)
+
+    def answer(self, prepared: Sequence[Prepared]) -> list[np.ndarray]:
+        """See Servable."""
+        return list(self._embedder.of_examples([{**one.examples[0]} for one in prepared]))
+
+
+def load_servable(folder: Path, threads: int | None = None, engine: str | None = None) -> Servable:
+    """Load a model from the folder of a run, an export or an encoder.
+
+    Raises:
+        OnionError: there is no model, it is damaged, or its engine is not installed.
+    """
+    from onion.tasks.finetune.run_files import RUN_FILE
+
+    if is_exported(folder) and read_manifest(folder).task == EMBEDDING:
+        return VectorModel(Embedder.from_exported(folder, threads=threads))
+    if is_exported(folder) or (folder / RUN_FILE).is_file():
+        return TaskModel(Predictor.load(folder, engine=engine, threads=threads))
+    return VectorModel(Embedder.from_pretrained(folder, "mean", normalize=True))
+
+
+def _kind(task: Task) -> str:
+    return {"classification": CLASSIFIER, "multilabel": CLASSIFIER, "matching": RERANKER}.get(task.name, OTHER)
+
+
+def _texts(given: Given) -> tuple[str, str | None]:
+    if isinstance(given, str):
+        return given, None
+    if isinstance(given, tuple):
+        return given[0], given[1]
+    return given["text_a"], given.get("text_b")
+
+
+def _without_id(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name != "id"}

@@ -1,0 +1,194 @@
+"""The models of a service by name, and how one is exchanged while it is served."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onion.errors import DataError, OnionError, WeightsError
+from onion.http.refused import Refused
+from onion.messages import listed, shown
+from onion.models import hub
+from onion.serving.servable import Servable, load_servable
+from onion.tasks.export.names import ANSWERS
+
+log = logging.getLogger("onion")
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+RESERVED = (
+    "docs",
+    "health",
+    "info",
+    "metrics",
+    "models",
+    "openapi.json",
+    "predict",
+    "embed",
+    "rerank",
+    "static",
+    "v1",
+    "v2",
+)
+"""First parts of the service's own addresses."""
+
+ALIKE = 1e-3
+"""How far a number of a stored answer may be from the model's: far more than another engine's rounding."""
+
+FLIPPED = 0.1
+"""The share of words in stored answers that may be others: where two are equally likely, rounding decides."""
+
+DERIVED = ("id", "labels", "nbest", "spans")
+"""Parts of answers that follow from others, and may be of another length where one of those was flipped."""
+
+WARM_UP = "a film"
+
+
+class ServedModel:
+    """A model that is served by a name.
+
+    Args:
+        name: in addresses.
+        folder: of a run, an export or an encoder, or the name of an encoder; it may change before a reload.
+        threads: that one batch is computed on.
+        engine: of a run; see ``Predictor.load``.
+
+    Attributes:
+        servable: the model as it is now.
+        version: how often it was loaded.
+    """
+
+    def __init__(self, name: str, folder: str, threads: int | None = None, engine: str | None = None) -> None:
+        self.name, self.folder, self._threads, self._engine = name, folder, threads, engine
+        self._reloading = threading.Lock()
+        self.version = 1
+        self.servable = self._load()
+
+    def reload(self) -> None:
+        """Load the folder again, and serve what it has from the next call on; calls under way keep the old model.
+
+        Raises:
+            OnionError: the folder has no model, or one that does not give its stored answers; the old one stays.
+            Refused: it is being reloaded already (409).
+        """
+        if not self._reloading.acquire(blocking=False):
+            raise Refused(f"The model {self.name} is being reloaded already.", 409)
+        try:
+            self.servable = self._load()
+            self.version += 1
+        finally:
+            self._reloading.release()
+
+    def _load(self) -> Servable:
+        path = Path(self.folder)
+        folder = path if path.exists() else hub.resolve(self.folder)
+        servable = load_servable(folder, self._threads, self._engine)
+        check_answers(servable, folder)
+        return servable
+
+
+def check_answers(servable: Servable, folder: Path) -> None:
+    """Warm a model up by the rows of its folder, and compare what it answers with what is stored there.
+
+    Raises:
+        WeightsError: it gives other answers.
+    """
+    path = folder / ANSWERS
+    if not path.is_file():
+        _warm_up(servable)
+        return
+    found, stored = [], []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        kept = json.loads(line)
+        row = json.loads(kept["row"]) if kept["row"].startswith("{") else kept["row"]
+        found += leaves(servable.answer([servable.prepare(row)])[0])
+        stored += leaves(kept["prediction"])
+    if not servable.alone and not alike(found, stored):
+        raise WeightsError(f"{path}: the model gives other answers than these; export it again.")
+
+
+def _warm_up(servable: Servable) -> None:
+    try:
+        servable.answer([servable.prepare(WARM_UP)])
+    except DataError:  # it reads something else than texts
+        log.debug("a model of the task %s was not warmed up", servable.task)
+
+
+def leaves(answer: Any) -> list[Any]:
+    """Return the numbers and words of an answer, in its order."""
+    if isinstance(answer, Mapping):
+        return [leaf for name, each in answer.items() if name not in DERIVED for leaf in leaves(each)]
+    if isinstance(answer, (list, np.ndarray)):
+        return [leaf for each in answer for leaf in leaves(each)]
+    return [float(answer) if isinstance(answer, np.floating) else answer]
+
+
+def alike(found: Sequence[Any], stored: Sequence[Any]) -> bool:
+    """Return whether numbers are equal but for rounding, and nearly all words the same."""
+    if len(found) != len(stored):
+        return False
+    pairs = list(zip(found, stored, strict=True))
+    numbers = [(one, other) for one, other in pairs if isinstance(other, float)]
+    words = [one == other for one, other in pairs if not isinstance(other, float)]
+    close = all(isinstance(one, float) and abs(one - other) <= ALIKE * max(1.0, abs(other)) for one, other in numbers)
+    return close and words.count(False) <= FLIPPED * len(words)
+
+
+class ServedModels:
+    """The models of a service.
+
+    Args:
+        models: in the order in which they were given.
+
+    Raises:
+        OnionError: a name is invalid, or belongs to two.
+    """
+
+    def __init__(self, models: Iterable[ServedModel]) -> None:
+        self.all = list(models)
+        self._by_name = {model.name: model for model in self.all}
+
+    def __getitem__(self, name: str) -> ServedModel:
+        """Return the model of a name.
+
+        Raises:
+            Refused: there is none (404).
+        """
+        if name not in self._by_name:
+            raise Refused(f"There is no model {shown(name)}; there are {listed(self._by_name)}.", 404)
+        return self._by_name[name]
+
+    def first(self, *kinds: str) -> ServedModel:
+        """Return the first model of one of these kinds; without kinds the first.
+
+        Raises:
+            Refused: there is none (404).
+        """
+        for model in self.all:
+            if not kinds or model.servable.kind in kinds:
+                return model
+        raise Refused(f"No model here is of this kind ({' or '.join(kinds)}).", 404)
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse names that do not fit into an address, or that two models have.
+
+    Raises:
+        OnionError: one does not.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if not NAME.fullmatch(name) or name in RESERVED:
+            raise OnionError(
+                f"the name {shown(name)} cannot be part of an address; use letters, digits, ., _ and -, and none of "
+                f"{', '.join(sorted(RESERVED))}: NAME=DIR"
+            )
+        if name in seen:
+            raise OnionError(f"two models have the name {shown(name)}; give another one: NAME=DIR")
+        seen.add(name)

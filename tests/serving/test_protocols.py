@@ -1,0 +1,284 @@
+"""What clients of each protocol send, and what they get."""
+
+import base64
+import json
+import re
+import struct
+
+import httpx
+import numpy as np
+import pytest
+
+from onion.serving.limits import ServingLimits
+from onion.tasks.embedding.embedder import Embedder
+from onion.tasks.finetune.predictor import Predictor
+from tests.serving.services import served
+
+pytest.importorskip("onnxruntime")
+KINDS = {
+    "films": "classification",
+    "several": "multilabel",
+    "pairs": "matching",
+    "tags": "token-classification",
+    "reader": "question-answering",
+    "masks": "masked-lm",
+    "vectors": "embedding",
+}
+TEXTS = ["a good film", "the plot was an awful story"]
+
+
+@pytest.fixture(scope="module")
+def service(folders):
+    with served({name: folders(kind) for name, kind in KINDS.items()}, limits=ServingLimits(texts=4)) as server:
+        yield server
+
+
+@pytest.fixture
+def post(service):
+    def post(path, body, **options):
+        content = body if isinstance(body, (bytes, str)) else json.dumps(body)
+        return httpx.post(f"{service.url}{path}", content=content, **options)
+
+    return post
+
+
+def get(service, path):
+    return httpx.get(f"{service.url}{path}")
+
+
+def predicted(folders, kind, *lines):
+    predictor = Predictor.load(folders(kind))
+    return [*predictor(predictor.task.line_rows(lines))]
+
+
+# -- onion's own -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("films", {"text_a": TEXTS[0]}),
+        ("several", {"text_a": TEXTS[0]}),
+        ("pairs", {"text_a": TEXTS[0], "text_b": TEXTS[1]}),
+        ("tags", {"text_a": TEXTS[1]}),
+        ("reader", {"question": "what was it", "context": TEXTS[1]}),
+        ("masks", {"text_a": "a [MASK] film"}),
+    ],
+)
+def test_each_task_answers_what_predictions_are(name, row, post, folders):
+    answer = post(f"/models/{name}/predict", {"inputs": [row, row]}).json()
+    expected = predicted(folders, KINDS[name], json.dumps(row))[0]
+    expected.pop("id", None)
+    assert (answer["model"], answer["version"]) == (name, 1)
+    assert answer["predictions"] == [expected, expected]
+    assert answer["tokens"] > 0
+
+
+def test_rows_may_be_texts_or_pairs(post):
+    one = post("/models/films/predict", {"inputs": [TEXTS[0], {"text_a": TEXTS[0]}]}).json()["predictions"]
+    assert one[0] == one[1]
+    pair = post("/models/pairs/predict", {"inputs": [TEXTS, {"text_a": TEXTS[0], "text_b": TEXTS[1]}]}).json()
+    assert pair["predictions"][0] == pair["predictions"][1]
+
+
+def test_an_id_of_a_question_comes_back(post):
+    row = {"question": "what", "context": TEXTS[0], "id": "q7"}
+    assert post("/models/reader/predict", {"inputs": [row]}).json()["predictions"][0]["id"] == "q7"
+
+
+def test_vectors_have_ernies_name(post, folders):
+    found = post("/models/vectors/predict", {"inputs": TEXTS}).json()["predictions"]
+    expected = Embedder.from_exported(folders("embedding"))(TEXTS)
+    np.testing.assert_allclose([each["cls_emb"] for each in found], expected, atol=1e-6)
+
+
+def test_models_are_listed(service):
+    found = get(service, "/models").json()["models"]
+    assert [each["name"] for each in found] == list(KINDS)
+    assert get(service, "/models/tags").json()["task"] == "token-classification"
+
+
+# -- text-embeddings-inference -----------------------------------------------------------------------------------------
+
+
+def test_embed(post, folders):
+    expected = Embedder.from_exported(folders("embedding"))(TEXTS)
+    np.testing.assert_allclose(post("/embed", {"inputs": TEXTS}).json(), expected, atol=1e-6)
+    one = post("/embed", {"inputs": TEXTS[0], "dimensions": 8}).json()
+    assert np.linalg.norm(one[0]) == pytest.approx(1, abs=1e-6)
+    assert len(one[0]) == 8
+    plain = post("/embed", {"inputs": TEXTS[0], "normalize": False, "dimensions": 8}).json()
+    np.testing.assert_allclose(plain[0], expected[0, :8], atol=1e-6)
+
+
+def test_predict_gives_the_scores_of_all_labels_the_highest_first(post, folders):
+    expected = predicted(folders, "classification", *TEXTS)
+    one = post("/predict", {"inputs": TEXTS[0]}).json()
+    assert {each["label"]: each["score"] for each in one} == expected[0]["probabilities"]
+    assert one[0]["score"] >= one[1]["score"]
+    several = post("/predict", {"inputs": [[TEXTS[0]], [TEXTS[1]]]}).json()
+    assert [found[0]["label"] for found in several] == [each["label"] for each in expected]
+
+
+def test_a_model_has_an_address_of_its_own(post, service):
+    assert post("/several/predict", {"inputs": TEXTS[0]}).json()[0].keys() == {"score", "label"}
+    assert post("/tags/predict", {"inputs": TEXTS[0]}).json()["tokens"] == ["a", "good", "film"]
+    assert post("/pairs/predict", {"inputs": TEXTS}).json().keys() == {"score", "label"}
+    assert get(service, "/vectors/info").json()["model_type"] == {"embedding": {"pooling": "mean"}}
+    refused = post("/films/embed", {"inputs": "a"})
+    assert (refused.status_code, "embedding" in refused.json()["error"]) == (404, True)
+
+
+def test_rerank(post):
+    texts = ["a plot", "a good film", "an awful story"]
+    found = post("/rerank", {"query": "a film", "texts": texts, "return_text": True}).json()
+    assert sorted(each["index"] for each in found) == [0, 1, 2]
+    assert [each["score"] for each in found] == sorted((each["score"] for each in found), reverse=True)
+    assert all(texts[each["index"]] == each["text"] for each in found)
+    alone = post("/rerank", {"query": "a film", "texts": ["a plot"]}).json()
+    assert alone == [{"index": 0, "score": next(each["score"] for each in found if each["index"] == 0)}]
+
+
+def test_info(service):
+    told = get(service, "/info").json()
+    assert told["model_id"] == "films"
+    assert told["model_type"]["classifier"]["id2label"] == {"0": "bad", "1": "good"}
+    assert told["max_client_batch_size"] == 4
+
+
+def test_a_text_that_may_not_be_cut_is_refused(post):
+    long = " ".join(["film"] * 50)
+    assert post("/predict", {"inputs": long}).status_code == 200
+    refused = post("/predict", {"inputs": long, "truncate": False})
+    assert (refused.status_code, "more than 16 tokens" in refused.json()["error"]) == (413, True)
+
+
+# -- OpenAI ------------------------------------------------------------------------------------------------------------
+
+
+def test_openai_embeddings(post, folders):
+    expected = Embedder.from_exported(folders("embedding"))(TEXTS)
+    answer = post("/v1/embeddings", {"input": TEXTS, "model": "vectors"}).json()
+    np.testing.assert_allclose([each["embedding"] for each in answer["data"]], expected, atol=1e-6)
+    assert [each["index"] for each in answer["data"]] == [0, 1]
+    assert (answer["object"], answer["model"]) == ("list", "vectors")
+    assert answer["usage"]["prompt_tokens"] == answer["usage"]["total_tokens"] > 4
+
+
+def test_openai_clients_ask_for_base64(post, folders):
+    body = {"input": TEXTS[0], "model": "vectors", "encoding_format": "base64"}
+    content = base64.b64decode(post("/v1/embeddings", body).json()["data"][0]["embedding"])
+    expected = Embedder.from_exported(folders("embedding"))(TEXTS[:1])
+    np.testing.assert_allclose(np.frombuffer(content, "<f4"), expected[0], atol=1e-6)
+
+
+def test_openai_models(service, post):
+    assert [each["id"] for each in get(service, "/v1/models").json()["data"]] == list(KINDS)
+    assert get(service, "/v1/models/films").json()["id"] == "films"
+    assert get(service, "/v1/models/nothing").status_code == 404
+    assert post("/v1/embeddings", {"input": "a", "model": "films"}).status_code == 422
+
+
+# -- Open Inference Protocol -------------------------------------------------------------------------------------------
+
+
+def tensor(*texts, name="text_a"):
+    return {"name": name, "shape": [len(texts)], "datatype": "BYTES", "data": list(texts)}
+
+
+def test_infer(post, folders):
+    answer = post("/v2/models/films/infer", {"id": "7", "inputs": [tensor(*TEXTS, name="any")]}).json()
+    expected = predicted(folders, "classification", *TEXTS)
+    outputs = {each["name"]: each for each in answer["outputs"]}
+    assert (answer["id"], answer["model_name"]) == ("7", "films")
+    assert outputs["label"]["data"] == [each["label"] for each in expected]
+    assert outputs["probabilities"]["shape"] == [2, 2]
+    flat = [number for each in expected for number in each["probabilities"].values()]
+    assert outputs["probabilities"]["data"] == pytest.approx(flat, abs=1e-6)
+    assert [json.loads(each) for each in outputs["prediction"]["data"]] == expected
+
+
+def test_infer_reads_columns_by_their_names(post):
+    inputs = [tensor("what", name="question"), tensor(TEXTS[0], name="context")]
+    answer = post("/v2/models/reader/infer", {"inputs": inputs, "outputs": [{"name": "prediction"}]}).json()
+    assert [each["name"] for each in answer["outputs"]] == ["prediction"]
+    assert "answer" in json.loads(answer["outputs"][0]["data"][0])
+
+
+def test_infer_reads_binary_texts_as_tritons_clients_send_them(post):
+    packed = b"".join(struct.pack("<I", len(text.encode())) + text.encode() for text in TEXTS)
+    given = {"name": "text_a", "shape": [2], "datatype": "BYTES", "parameters": {"binary_data_size": len(packed)}}
+    told = json.dumps({"inputs": [given]}).encode()
+    headers = {"Inference-Header-Content-Length": str(len(told))}
+    binary = post("/v2/models/films/infer", told + packed, headers=headers).json()
+    assert binary["outputs"] == post("/v2/models/films/infer", {"inputs": [tensor(*TEXTS)]}).json()["outputs"]
+
+
+def test_vectors_are_a_tensor(post, folders):
+    answer = post("/v2/models/vectors/infer", {"inputs": [tensor(*TEXTS)]}).json()
+    expected = Embedder.from_exported(folders("embedding"))(TEXTS)
+    [output] = answer["outputs"]
+    assert (output["name"], output["shape"]) == ("embedding", list(expected.shape))
+    np.testing.assert_allclose(np.reshape(output["data"], output["shape"]), expected, atol=1e-6)
+
+
+def test_metadata_and_health(service):
+    assert get(service, "/v2").json()["name"] == "onion"
+    assert get(service, "/v2/health/live").json() == {"live": True}
+    assert get(service, "/v2/health/ready").json() == {"ready": True}
+    assert get(service, "/v2/models/films/ready").json() == {"name": "films", "ready": True}
+    told = get(service, "/v2/models/reader").json()
+    assert [each["name"] for each in told["inputs"]] == ["question", "context"]
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("/predict", "{", 400, "The body"),
+        ("/predict", "[]", 400, "not a JSON object"),
+        ("/predict", {"inputs": 5}, 422, "inputs must be a text"),
+        ("/predict", {"inputs": []}, 422, "inputs must be a text"),
+        ("/predict", {"inputs": "a", "truncate": "yes"}, 422, "truncate must be true or false"),
+        ("/predict", {"inputs": [["a"]] * 5}, 413, "5 texts are more than 4"),
+        ("/predict", {"inputs": "a" * 2_000_000}, 413, "1,048,576 bytes"),
+        ("/predict?x=1", {"inputs": "a"}, 400, "Unknown parameter 'x'"),
+        ("/embed", {"inputs": ["a", 5]}, 422, "a text or a list of texts"),
+        ("/embed", {"inputs": "a", "dimensions": 0}, 422, "dimensions must be an integer from 1 to"),
+        ("/rerank", {"texts": ["a"]}, 422, "query must be a text"),
+        ("/rerank", {"query": "a", "texts": "b", "return_text": 1}, 422, "return_text must be true or false"),
+        ("/v1/embeddings", {"input": [1, 2]}, 422, "input must be a text"),
+        ("/v1/embeddings", {"input": "a", "encoding_format": "int8"}, 422, "float or base64"),
+        ("/v1/embeddings", {"input": "a", "model": "nothing"}, 404, "There is no model 'nothing'"),
+        ("/models/nothing/predict", {"inputs": ["a"]}, 404, "there are 'films', 'several'"),
+        ("/models/films/predict", {"inputs": "a"}, 422, "The body must be like"),
+        ("/models/films/predict", {"inputs": [{"text_b": "a"}]}, 422, "Text 1: there is no 'text_a'"),
+        ("/models/films/predict", {"inputs": ["a", ["a", "b"]]}, 422, "Text 2: .*text_b"),
+        ("/models/reader/predict", {"inputs": ["a"]}, 422, "there is no 'question'"),
+        ("/v2/models/films/infer", {}, 400, '"inputs", a list of tensors'),
+        ("/v2/models/films/infer", {"inputs": [{"datatype": "FP32"}]}, 422, "datatype BYTES"),
+        ("/v2/models/films/infer", {"inputs": [{"datatype": "BYTES", "data": [1]}]}, 422, "a list of texts"),
+        ("/v2/models/reader/infer", {"inputs": [{"datatype": "BYTES", "data": ["a"]}]}, 422, "question, context"),
+    ],
+)
+def test_a_mistake_has_a_status_and_a_sentence(path, body, status, message, post):
+    answer = post(path, body)
+    assert answer.status_code == status, answer.text
+    assert re.search(message, answer.json()["error"])
+
+
+@pytest.mark.parametrize("length", ["x", "-1", "99999"])
+def test_a_wrong_length_of_the_json_is_refused(length, post):
+    told = json.dumps({"inputs": [tensor("a")]})
+    answer = post("/v2/models/films/infer", told, headers={"Inference-Header-Content-Length": length})
+    assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("packed", [b"\1", b"\5\0\0\0abc", b"\2\0\0\0\xff\xfe"])
+def test_binary_texts_that_end_too_early_are_refused(packed, post):
+    given = {"name": "text_a", "shape": [1], "datatype": "BYTES", "parameters": {"binary_data_size": len(packed)}}
+    told = json.dumps({"inputs": [given]}).encode()
+    answer = post("/v2/models/films/infer", told + packed, headers={"Inference-Header-Content-Length": str(len(told))})
+    assert answer.status_code == 422

@@ -1,0 +1,241 @@
+"""The service itself: load, the end, tokens, callers who go, models that are exchanged."""
+
+import json
+import shutil
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from onion.errors import OnionError
+from onion.serving import served_models
+from onion.serving.limits import ServingLimits
+from onion.serving.server import ModelServer
+from tests.patience import PATIENCE
+from tests.serving.fakes import Echo
+from tests.serving.services import served
+
+pytest.importorskip("onnxruntime")
+TOKEN = "a token that nobody guesses".replace(" ", "-")
+
+
+@pytest.fixture
+def echo(monkeypatch):
+    """What is served in the place of whatever folder: a model that answers texts with themselves."""
+    models = []
+
+    def load(folder, threads, engine):
+        models.append(Echo(**settings))
+        return models[-1]
+
+    settings = {}
+    monkeypatch.setattr(served_models, "load_servable", load)
+    monkeypatch.setattr(served_models, "check_answers", lambda servable, folder: None)
+    return models, settings
+
+
+def ask(server, *texts, path="/models/echo/predict", **options):
+    return httpx.post(f"{server.url}{path}", json={"inputs": list(texts)}, timeout=PATIENCE, **options)
+
+
+def answers(response):
+    assert response.status_code == 200, response.text
+    return response.json()["predictions"]
+
+
+def test_many_callers_get_each_their_own_answer(echo, tmp_path):
+    texts = [[f"{'x' * (number % 40)} {number} {part}" for part in range(1 + number % 5)] for number in range(400)]
+    with served({"echo": tmp_path}) as server, httpx.Client(timeout=PATIENCE) as client, ThreadPoolExecutor(32) as pool:
+
+        def one(given):
+            return client.post(f"{server.url}/models/echo/predict", json={"inputs": given}).json()["predictions"]
+
+        assert list(pool.map(one, texts)) == [[text.upper() for text in given] for given in texts]
+    [model] = echo[0]
+    assert max(map(len, model.batches)) > 1
+
+
+def test_a_full_queue_is_told_with_a_time(echo, tmp_path):
+    echo[1]["is_open"] = False
+    with served({"echo": tmp_path}, limits=ServingLimits(queue=2)) as server, ThreadPoolExecutor(4) as pool:
+        [model] = echo[0]
+        first = pool.submit(ask, server, "first")
+        assert model.begun.acquire(timeout=PATIENCE)
+        refused = ask(server, "a", "b", "c")
+        assert refused.status_code == 429
+        assert refused.json()["error_type"] == "overloaded"
+        assert int(refused.headers["retry-after"]) >= 1
+        second = pool.submit(ask, server, "d", "e")
+        model.open.set()
+        assert [*answers(first.result(PATIENCE)), *answers(second.result(PATIENCE))] == ["FIRST", "D", "E"]
+
+
+def test_calls_under_way_are_answered_when_the_service_ends(echo, tmp_path):
+    echo[1]["is_open"] = False
+    with ThreadPoolExecutor(4) as pool:
+        with served({"echo": tmp_path}) as server:
+            [model] = echo[0]
+            calls = [pool.submit(ask, server, text) for text in ("a", "b")]
+            assert model.begun.acquire(timeout=PATIENCE)
+            server.stop()
+            model.open.set()
+        assert sorted(answers(call.result(PATIENCE))[0] for call in calls) == ["A", "B"]
+    with pytest.raises(httpx.ConnectError):
+        ask(server, "late")
+
+
+def test_a_caller_who_has_gone_is_dropped(echo, tmp_path):
+    echo[1].update(is_open=False, alone=True)
+    with served({"echo": tmp_path}) as server, ThreadPoolExecutor(2) as pool:
+        [model] = echo[0]
+        first = pool.submit(ask, server, "first")
+        assert model.begun.acquire(timeout=PATIENCE)
+        address = urlsplit(server.url)
+        body = json.dumps({"inputs": ["gone"] * 3}).encode()
+        head = f"POST /models/echo/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+        with closing(socket.create_connection((address.hostname, address.port))) as connection:
+            connection.sendall(head + body)
+            _until(lambda: _metric(server, "onion_queue_rows") == 3)
+        _until(
+            lambda: (
+                _metric(server, 'onion_http_requests_total{method="POST",path="/models/{name}/predict",status="499"}')
+                == 1
+            )
+        )
+        model.open.set()
+        assert answers(first.result(PATIENCE)) == ["FIRST"]
+        assert answers(ask(server, "next")) == ["NEXT"]
+        assert model.batches == [["first"], ["next"]]
+
+
+def _metric(server, name):
+    lines = httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text.splitlines()
+    return next((float(line.rpartition(" ")[2]) for line in lines if line.rpartition(" ")[0] == name), None)
+
+
+def _until(condition):
+    """Ask again and again, each time by a whole call, until it is so."""
+    for _ in range(100_000):
+        if condition():
+            return
+    raise AssertionError
+
+
+def test_a_failing_model_fails_its_call_alone(echo, tmp_path):
+    echo[1]["alone"] = True
+    with served({"echo": tmp_path}) as server:
+        failed = ask(server, "fail")
+        assert (failed.status_code, failed.json()["error"]) == (500, "The service failed: RuntimeError; see its log.")
+        assert answers(ask(server, "fine")) == ["FINE"]
+
+
+def test_a_token_is_asked_for_but_not_of_probes(echo, tmp_path):
+    with served({"echo": tmp_path}, token=TOKEN) as server:
+        assert ask(server, "a").status_code == 401
+        assert ask(server, "a", headers={"Authorization": "Bearer other-other-other-other"}).status_code == 401
+        assert answers(ask(server, "a", headers={"Authorization": f"Bearer {TOKEN}"})) == ["A"]
+        for path in ("/health", "/ready", "/v2/health/live", "/v2/health/ready"):
+            assert httpx.get(f"{server.url}{path}", timeout=PATIENCE).status_code == 200
+        for path in ("/metrics", "/models", "/info", "/v1/models", "/openapi.json"):
+            assert httpx.get(f"{server.url}{path}", timeout=PATIENCE).status_code == 401
+
+
+def test_metrics(echo, tmp_path):
+    with served({"echo": tmp_path}) as server:
+        ask(server, "a", "bcd")
+        assert _metric(server, 'onion_rows_total{model="echo"}') == 2
+        assert _metric(server, 'onion_tokens_total{model="echo"}') == 4
+        assert _metric(server, "onion_ready") == 1
+
+
+def test_calls_are_logged_without_their_texts(echo, tmp_path, caplog, monkeypatch):
+    from onion.serving import call_log
+
+    monkeypatch.setattr(call_log.log, "propagate", True)
+    caplog.set_level("INFO", "onion.calls")
+    with served({"echo": tmp_path}) as server:
+        ask(server, "a secret")
+    [line] = map(json.loads, {record.getMessage() for record in caplog.records if record.name == "onion.calls"})
+    assert (line["path"], line["status"], line["model"], line["rows"], line["tokens"]) == (
+        "/models/{name}/predict", 200, "echo", 1, 8,
+    )  # fmt: skip
+    assert "secret" not in json.dumps(line)
+
+
+# -- exchange ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_exchanged_under_load_without_a_lost_or_mixed_answer(folders, run_of, tmp_path):
+    shutil.copytree(folders("classification"), tmp_path / "films")
+    with served({"films": tmp_path / "films", "tags": folders("token-classification")}) as server:
+        expected = {
+            text: answers(ask(server, text, path="/models/films/predict")) for text in ("a good film", "it", "a plot")
+        }
+        done, errors = threading.Event(), []
+
+        def load(text):
+            with httpx.Client(timeout=PATIENCE) as client:
+                while not done.is_set():
+                    response = client.post(f"{server.url}/models/films/predict", json={"inputs": [text]})
+                    if response.status_code != 200 or response.json()["predictions"] != expected[text]:
+                        errors.append(response.text)
+
+        threads = [threading.Thread(target=load, args=(text,)) for text in expected for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        versions = [
+            httpx.post(f"{server.url}/models/films/reload", timeout=PATIENCE).json()["version"] for _ in range(5)
+        ]
+        done.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert (versions, errors) == ([2, 3, 4, 5, 6], [])
+
+
+def test_a_model_that_does_not_give_its_stored_answers_is_not_taken(folders, tmp_path):
+    shutil.copytree(folders("classification"), tmp_path / "films")
+    with served({"films": tmp_path / "films"}) as server:
+        before = answers(ask(server, "a good film", path="/models/films/predict"))
+        (tmp_path / "films" / "model.onnx").write_bytes(b"no model")
+        refused = httpx.post(f"{server.url}/models/films/reload", timeout=PATIENCE)
+        assert refused.status_code == 409
+        assert "The model was not exchanged: " in refused.json()["error"]
+        assert answers(ask(server, "a good film", path="/models/films/predict")) == before
+        assert _metric(server, 'onion_reloads_total{model="films",result="failed"}') == 1
+        shutil.rmtree(tmp_path / "films")
+        shutil.copytree(folders("multilabel"), tmp_path / "films")
+        assert httpx.post(f"{server.url}/models/films/reload", timeout=PATIENCE).json()["task"] == "multilabel"
+        assert "labels" in answers(ask(server, "a good film", path="/models/films/predict"))[0]
+
+
+# -- the start ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("models", "settings", "message"),
+    [
+        ({}, {}, "there is no model to serve"),
+        ({"a/b": "x"}, {}, "'a/b' cannot be part of an address"),
+        ({"v1": "x"}, {}, "'v1' cannot be part of an address"),
+        ({"echo": "nowhere"}, {}, "nowhere"),
+        ({"echo": "x"}, {"host": "0.0.0.0"}, "without a token"),
+        ({"echo": "x"}, {"token": "short"}, "fewer than 16 characters"),
+    ],
+)
+def test_what_cannot_be_served_is_told_before(models, settings, message):
+    with pytest.raises(OnionError, match=message):
+        ModelServer(models, **{"port": 0, **settings})
+
+
+def test_a_port_in_use_is_told(echo, tmp_path):
+    with served({"echo": tmp_path}) as server, pytest.raises(OnionError, match="Choose another port"):
+        ModelServer({"echo": tmp_path}, port=urlsplit(server.url).port)
+
+
+def test_limits_are_checked():
+    with pytest.raises(OnionError, match="ServingLimits: texts must be an integer > 0, got 0"):
+        ServingLimits(texts=0)
