@@ -19,6 +19,7 @@ from onion.http.messages import reply, retry_after
 from onion.serving.call_log import log_call
 from onion.serving.calls import Calls, GoneError, OverloadedError
 from onion.serving.metrics import ServingMetrics
+from onion.serving.protocols.hugging_face import hugging_face_routes
 from onion.serving.protocols.native import native_routes
 from onion.serving.protocols.open_inference import open_inference_routes
 from onion.serving.protocols.openai import openai_routes
@@ -50,7 +51,10 @@ def make_app(calls: Calls, metrics: ServingMetrics, access: Access, ready: Calla
     app.include_router(openai_routes(calls))
     app.include_router(open_inference_routes(calls, ready))
     app.include_router(text_embeddings_routes(calls, calls.models.first))
+    app.include_router(hugging_face_routes(calls, calls.models.first, "/"))
     for model in calls.models.all:
+        own = hugging_face_routes(calls, partial(_only, calls.models, model.name), f"/{model.name}")
+        app.include_router(own, include_in_schema=False)
         routes = text_embeddings_routes(calls, partial(_only, calls.models, model.name))
         app.include_router(routes, prefix=f"/{model.name}", include_in_schema=False)
     add_error_handlers(app)

@@ -153,6 +153,49 @@ def test_a_text_that_may_not_be_cut_is_refused(post):
     assert (refused.status_code, "more than 16 tokens" in refused.json()["error"]) == (413, True)
 
 
+# -- Hugging Face's Inference API --------------------------------------------------------------------------------------
+
+
+def test_a_models_own_address_answers_as_pipelines_do(post, folders):
+    expected = predicted(folders, "classification", *TEXTS)
+    [one] = post("/films", {"inputs": TEXTS[0], "parameters": {}}).json()
+    assert {each["label"]: each["score"] for each in one} == expected[0]["probabilities"]
+    assert post("/", {"inputs": TEXTS[0]}).json() == [one]
+    assert len(post("/films", {"inputs": TEXTS}).json()) == 2
+
+
+def test_spans_have_places_and_scores(post):
+    text = "awful bad plot 😀 great actor"
+    answer = post("/models/tags/predict", {"inputs": [text]}).json()["predictions"][0]
+    found = post("/tags", {"inputs": text}).json()
+    assert [(each["entity_group"], each["start"], each["end"]) for each in found] == [
+        (span["type"], span["begin"], span["end"]) for span in answer["spans"]
+    ]
+    assert all(text[each["start"] : each["end"]] == each["word"] and 0 < each["score"] <= 1 for each in found)
+
+
+def test_masks_are_filled_in(post):
+    found = post("/masks", {"inputs": "a [MASK] film"}).json()
+    assert found[0].keys() == {"score", "token", "token_str", "sequence"}
+    assert found[0]["sequence"] == f"a {found[0]['token_str']} film"
+    assert list(map(len, post("/masks", {"inputs": "a [MASK] [MASK] film"}).json())) == [5, 5]
+
+
+def test_an_answer_is_a_part_of_the_context(post):
+    row = {"question": "what was it", "context": TEXTS[1]}
+    found = post("/reader", {"inputs": row, "parameters": {}}).json()
+    assert TEXTS[1][found["start"] : found["end"]] == found["answer"]
+    assert 0 < found["score"] <= 1
+
+
+def test_sentences_are_compared(post, folders):
+    vectors = Embedder.from_exported(folders("embedding"))(TEXTS)
+    np.testing.assert_allclose(post("/vectors", {"inputs": TEXTS}).json(), vectors, atol=1e-6)
+    found = post("/vectors", {"inputs": {"source_sentence": TEXTS[0], "sentences": TEXTS}}).json()
+    np.testing.assert_allclose(found, vectors @ vectors[0], atol=1e-6)
+    assert post("/vectors", {"inputs": {"sentences": TEXTS}}).status_code == 422
+
+
 # -- OpenAI ------------------------------------------------------------------------------------------------------------
 
 

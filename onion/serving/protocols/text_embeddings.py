@@ -48,7 +48,7 @@ def text_embeddings_routes(calls: Calls, chosen: Chosen) -> APIRouter:
         given, single = _inputs(body.get("inputs"))
         model = chosen()
         found = await calls.answer(request, model, given, flag(body, "truncate", True))
-        answers = [_scores(each) for each in found.answers] if model.servable.kind == CLASSIFIER else found.answers
+        answers = [scores_of(each) for each in found.answers] if model.servable.kind == CLASSIFIER else found.answers
         return reply(answers[0] if single else answers)
 
     @router.post("/rerank")
@@ -97,7 +97,7 @@ def _inputs(inputs: Any) -> tuple[list[Any], bool]:
     raise Refused("inputs must be a text, a pair of texts, or a list of these.", 422)
 
 
-def _scores(answer: dict[str, Any]) -> list[dict[str, Any]]:
+def scores_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the labels of a prediction with their scores, the highest first."""
     ordered = sorted(answer["probabilities"].items(), key=lambda each: -each[1])
     return [{"score": score, "label": label} for label, score in ordered]
