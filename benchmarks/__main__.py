@@ -24,6 +24,7 @@ NAMES = (
     "pretraining",
     "inference",
     "inference-avx2",
+    "serving",
     "layers",
     "data",
     "saving",

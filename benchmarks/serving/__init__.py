@@ -1,0 +1,9 @@
+"""A service under callers, beside other services of the same model.
+
+__main__.py              what is measured
+services.py              the processes, and how they are asked
+callers.py               many callers at once, and their times
+direct.py                ONNX Runtime called in a loop, the limit
+transformers_service.py  transformers behind FastAPI
+litserve_service.py      transformers behind LitServe
+"""

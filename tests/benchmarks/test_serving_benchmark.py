@@ -1,0 +1,41 @@
+"""benchmarks/serving: callers get their answers in order; no figures of services that answer differently."""
+
+import pytest
+
+from benchmarks.serving import __main__ as serving
+from benchmarks.serving.callers import Heard, call
+from onion.serving.server import ModelServer
+from tests.serving.services import served
+from tests.tasks.export.conftest import run_of  # noqa: F401  a fixture
+
+pytest.importorskip("onnxruntime")
+
+
+def test_labels_come_in_the_order_of_the_texts(run_of):  # noqa: F811
+    texts = ["a good film", "an awful story", "the plot"]
+    with served({"films": run_of("classification")}, engine="onnx") as server:
+        assert isinstance(server, ModelServer)
+        alone = call(server.url, texts, 6, 1)
+        many = call(server.url, texts, 30, 8)
+    assert alone.labels == alone.labels[:3] * 2
+    assert many.labels == alone.labels[:3] * 10
+    assert len(many.waits) == 30
+    assert all(0 < wait <= many.seconds for wait in many.waits)
+
+
+def test_other_labels_are_not_reported():
+    ours, theirs = Heard(1, [0.1], ["1"]), Heard(1, [0.1], ["0"])
+    serving._check({("onion", 1): [ours], ("onion, int8", 1): [theirs]})
+    with pytest.raises(SystemExit, match="transformers at 8 callers gives 1 other labels"):
+        serving._check({("onion", 1): [ours], ("transformers", 8): [theirs]})
+
+
+def test_figures_of_a_round():
+    found = [Heard(2.0, [0.3, 0.1, 0.2, 0.2], []), Heard(1.0, [0.1] * 4, [])]
+    figures = serving._figures("onion", 8, found, [0.4, 0.2], 4)
+    assert [figure.what.partition(":")[0] for figure in figures] == [
+        "calls a second", "median wait", "99th percentile", "processor time a call",
+    ]  # fmt: skip
+    assert [list(map(float, figure.values)) for figure in figures] == [
+        [2, 4], pytest.approx([200, 100]), pytest.approx([300, 100]), pytest.approx([100, 50]),
+    ]  # fmt: skip
