@@ -4,8 +4,8 @@ pip install hnswlib
 python examples/search.py texts.tsv "a film about love" --columns text_a=sentence --folder build/index
 
 The first call embeds the file into the folder, which later ones only read; what is found is printed as JSON, the
-nearest first. hnswlib finds nearest neighbours by a graph (HNSW, Malkov and Yashunin 2016), among millions of vectors
-too.
+nearest first, by a graph of neighbours (HNSW, Malkov and Yashunin 2016). With ``--reranker RUN``, a model of the task
+matching, which reads question and text together, puts the nearest into its own order.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+import onion
 from onion.data import iter_rows
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.files import embed_file
@@ -30,12 +31,7 @@ except ModuleNotFoundError:
 
 
 class Search:
-    """The rows of a folder that ``embed_file`` has written, found by the nearest vectors.
-
-    Args:
-        embedder: as in writing the folder; its vectors have length 1, so that the inner product is the cosine.
-        folder: has vectors and rows.
-    """
+    """The rows that ``embed_file`` wrote to a folder; vectors have length 1, so the inner product is the cosine."""
 
     def __init__(self, embedder: Embedder, folder: Path) -> None:
         self.embedder = embedder
@@ -45,13 +41,18 @@ class Search:
         self.index.init_index(max_elements=len(vectors), random_seed=0)
         self.index.add_items(vectors, num_threads=1)  # in this order, so that the graph is always the same
 
-    def __call__(self, question: str, count: int = 5) -> list[dict[str, Any]]:
+    def __call__(self, question: str, count: int) -> list[dict[str, Any]]:
         """Return the rows nearest to a text, each with its cosine, the nearest first."""
-        count = min(count, len(self.rows))
         self.index.set_ef(max(50, 2 * count))  # candidates that are looked at: more of them miss less
-        numbers, distances = self.index.knn_query(self.embedder([question]), k=count)
-        found = zip(numbers[0].tolist(), distances[0].tolist(), strict=True)
-        return [{"score": round(1 - distance, 4), **self.rows[number]} for number, distance in found]
+        numbers, distances = self.index.knn_query(self.embedder([question]), k=min(count, len(self.rows)))
+        scores = (1 - distances[0]).round(4).tolist()
+        return [{"score": score, **self.rows[number]} for number, score in zip(numbers[0], scores, strict=True)]
+
+
+def reranked(reranker: Any, question: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows in the order of a model's scores, the best first."""
+    scores = [each["score"] for each in reranker([(question, row["text_a"]) for row in rows])]
+    return [{**rows[place], "score": scores[place]} for place in np.argsort(scores, kind="stable")[::-1]]
 
 
 def main() -> None:
@@ -59,18 +60,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("file", help="rows with text_a, as onion embed takes them")
     parser.add_argument("questions", nargs="+", metavar="TEXT", help="what to search for")
-    columns = "the file's column, such as text_a=sentence"
-    parser.add_argument("--columns", type=read_columns, metavar="COLUMNS", help=columns)
+    parser.add_argument("--columns", type=read_columns, help="the file's column, such as text_a=sentence")
     parser.add_argument("--encoder", default="minilm", help="name or folder (default: %(default)s)")
     parser.add_argument("--folder", type=Path, default=Path("index"), help="of the vectors (default: %(default)s)")
     parser.add_argument("--count", type=int, default=5, help="rows to find (default: %(default)s)")
+    parser.add_argument("--reranker", metavar="RUN", help="a model of the task matching")
     parser.add_argument("--max-length", type=int, default=128, help="tokens per text (default: %(default)s)")
     asked = parser.parse_args()
     embedder = Embedder.from_pretrained(asked.encoder, "mean", normalize=True, max_length=asked.max_length)
-    if not asked.folder.exists():
-        embed_file(embedder, asked.file, asked.folder, columns=asked.columns)
+    asked.folder.exists() or embed_file(embedder, asked.file, asked.folder, columns=asked.columns)
     search = Search(embedder, asked.folder)
-    print(json.dumps({text: search(text, asked.count) for text in asked.questions}, ensure_ascii=False))
+    found = {text: search(text, asked.count * (4 if asked.reranker else 1)) for text in asked.questions}
+    if model := onion.load(asked.reranker) if asked.reranker else None:
+        found = {text: reranked(model, text, rows)[: asked.count] for text, rows in found.items()}
+    print(json.dumps(found, ensure_ascii=False))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@ import sys
 import numpy as np
 import pytest
 
+import onion
 from tests.examples.in_process import load, run_example
+from tests.tasks.export.conftest import run_of  # noqa: F401  a fixture
 from tests.tasks.helpers import films, tiny_encoder
 
 pytest.importorskip("hnswlib")
@@ -44,3 +46,15 @@ def test_what_to_install_is_told(asked, monkeypatch):
     monkeypatch.setitem(sys.modules, "hnswlib", None)
     with pytest.raises(SystemExit, match="pip install hnswlib"):
         run_example("search.py", *asked, "a film")
+
+
+def test_a_model_puts_the_nearest_into_its_own_order(asked, run_of):  # noqa: F811
+    pytest.importorskip("onnxruntime")
+    folder = run_of("matching")
+    found = run_example("search.py", *asked, "--count", 2, "--reranker", folder, "a film")[0]["a film"]
+    plain = run_example("search.py", *asked, "--count", 8, "a film")[0]["a film"]
+    model = onion.load(folder)
+    scores = {row["text_a"]: model(("a film", row["text_a"]))["score"] for row in plain}
+    best = sorted(scores.values(), reverse=True)[:2]
+    assert [row["score"] for row in found] == pytest.approx(best, abs=1e-5)
+    assert all(row["score"] == pytest.approx(scores[row["text_a"]], abs=1e-5) for row in found)
