@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Sequence
 from itertools import cycle, islice
 
 import attrs
 import httpx
+
+logging.getLogger("httpx").setLevel(logging.WARNING)  # which tells of every call otherwise
 
 
 @attrs.frozen

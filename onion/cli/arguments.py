@@ -347,7 +347,10 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
     add("--token-file", type=Path, metavar="FILE", help=where)
     engine = "engine of runs: paddle or onnx (default: paddle, if it is installed)"
     add("--engine", choices=["paddle", "onnx"], metavar="NAME", help=engine)
-    _add_threads(command)
+    threads = "threads that ONNX Runtime computes one batch on (default: %(default)s)"
+    add("--threads", type=natural, default=1, metavar="N", help=threads)
+    workers = "batches computed at the same time (default: one for each processor, at most 8, by --threads)"
+    add("--workers", type=natural, metavar="N", help=workers)
     group = command.add_argument_group("limits")
     for name, value, metavar, text in (
         ("--max-body", limits.body, "BYTES", "bytes of a call"),

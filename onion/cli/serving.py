@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from onion.cli.commands import start_paddle
-from onion.device import wish_threads
+from onion.cli.commands import answer_signals, start_paddle
 from onion.serving.call_log import write_calls
 from onion.serving.limits import ServingLimits
 
@@ -18,9 +17,9 @@ def serve(options: argparse.Namespace) -> int:
 
     models = dict(map(_named, options.models))
     if options.engine == "paddle" or (options.engine is None and any(map(needs_paddle, map(Path, models.values())))):
-        start_paddle(options.threads)
+        start_paddle()
     else:
-        wish_threads(options.threads)
+        answer_signals()
     if options.log_calls:
         write_calls()
     limits = ServingLimits(
@@ -32,7 +31,14 @@ def serve(options: argparse.Namespace) -> int:
         drain=options.drain,
     )
     server = ModelServer(
-        models, options.host, options.port, token_file=options.token_file, limits=limits, engine=options.engine
+        models,
+        options.host,
+        options.port,
+        token_file=options.token_file,
+        limits=limits,
+        threads=options.threads,
+        workers=options.workers,
+        engine=options.engine,
     )
     print(server.url, flush=True)
     server.run()

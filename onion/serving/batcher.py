@@ -1,8 +1,8 @@
-"""The queue before the models, and the thread that computes.
+"""The queue before the models, and the threads that compute.
 
-There is no timer: whoever finds the thread idle is computed at once, and what arrives meanwhile gathers for the next
+There is no timer: whoever finds a thread idle is computed at once, and what arrives meanwhile gathers for the next
 batch, so that batches grow with the load by themselves. A batch has rows of one model and of similar length: on a CPU
-padding costs what tokens cost.
+padding costs what tokens cost. Batches side by side, each on one processor, are faster than one on all of them.
 """
 
 from __future__ import annotations
@@ -66,24 +66,33 @@ class Computed:
 
 
 class Batcher:
-    """Computes rows in batches, in a thread of its own.
+    """Computes rows in batches, in threads of its own.
 
     Args:
         tokens: of a batch at most, padding included.
         room: rows that may wait.
         told: called after each batch with its model and what it was.
+        workers: batches that are computed at the same time.
     """
 
     def __init__(
-        self, tokens: int, room: int, told: Callable[[Servable, Computed], None] = lambda model, computed: None
+        self,
+        tokens: int,
+        room: int,
+        told: Callable[[Servable, Computed], None] = lambda model, computed: None,
+        workers: int = 1,
     ) -> None:
-        self._tokens, self._room, self._told = tokens, room, told
+        self._tokens, self._room, self._told, self._idle = tokens, room, told, 0
         self._queue: deque[Waiting] = deque()
         self._changed = threading.Condition()
         self._closing = False
         self._row_seconds = 0.01
-        self._thread = threading.Thread(target=self._work, name="onion-batcher", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"onion-batcher-{number}", daemon=True)
+            for number in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def put(self, model: Servable, rows: Sequence[Prepared]) -> list[Future[Any]]:
         """Queue the rows of a call, all or none; return a future for each, which its caller may cancel.
@@ -97,9 +106,9 @@ class Batcher:
             if self._closing:
                 raise ClosedError
             if len(self._queue) + len(rows) > self._room:
-                raise QueueFullError(len(self._queue) * self._row_seconds)
+                raise QueueFullError(len(self._queue) * self._row_seconds / len(self._threads))
             self._queue.extend(map(Waiting, [model] * len(rows), rows, futures))
-            self._changed.notify()
+            self._changed.notify(len(rows))
         return futures
 
     def waiting(self) -> int:
@@ -107,12 +116,14 @@ class Batcher:
         return len(self._queue)
 
     def close(self, seconds: float | None = None) -> bool:
-        """Take no more rows, answer those that wait, and end the thread; return whether it ended in time."""
+        """Take no more rows, answer those that wait, and end the threads; return whether they ended in time."""
         with self._changed:
             self._closing = True
-            self._changed.notify()
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+            self._changed.notify_all()
+        end = None if seconds is None else time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(None if end is None else max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def _work(self) -> None:
         while (batch := self._take()) is not None:
@@ -122,18 +133,24 @@ class Batcher:
     def _take(self) -> list[Waiting] | None:
         """Wait for rows, and take a batch out of the queue; None: the end."""
         with self._changed:
+            self._idle += 1
             while not self._queue and not self._closing:
                 self._changed.wait()
             if not self._queue:
                 return None
-            chosen = self._chosen()
+            chosen = self._chosen(-(-len(self._queue) // self._idle))
+            self._idle -= 1
             taken = set(map(id, chosen))
             self._queue = deque(each for each in self._queue if id(each) not in taken)
         # Rows whose callers have gone are dropped; from now on the others cannot be cancelled.
         return [each for each in chosen if each.future.set_running_or_notify_cancel()]
 
-    def _chosen(self) -> list[Waiting]:
-        """Return the oldest row and those of its model that are nearest to it in length, as far as they fit."""
+    def _chosen(self, most: int) -> list[Waiting]:
+        """Return the oldest row and those of its model that are nearest to it in length, as far as they fit.
+
+        Args:
+            most: rows; other threads that are idle take the others.
+        """
         oldest = self._queue[0]
         if oldest.model.alone:
             return [oldest]
@@ -144,12 +161,12 @@ class Batcher:
         )
         chosen, rows, real, longest = [oldest], len(oldest.prepared.examples), oldest.prepared.tokens, length
         for each in others:
-            more, most = rows + len(each.prepared.examples), max(longest, each.prepared.longest)
+            more, wide = rows + len(each.prepared.examples), max(longest, each.prepared.longest)
             tokens = real + each.prepared.tokens
-            if more * most > min(self._tokens, (1 + PADDING) * tokens):
+            if len(chosen) == most or more * wide > min(self._tokens, (1 + PADDING) * tokens):
                 break
             chosen.append(each)
-            rows, longest, real = more, most, tokens
+            rows, longest, real = more, wide, tokens
         return chosen
 
     def _compute(self, batch: Sequence[Waiting]) -> None:

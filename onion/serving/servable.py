@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import numpy as np
 from onion.tasks.data.features.examples import Example
 from onion.tasks.data.texts import examples_of
 from onion.tasks.embedding.embedder import Embedder
+from onion.tasks.embedding.exported_encoder import ExportedEncoder
+from onion.tasks.export.exported_network import ExportedNetwork
 from onion.tasks.export.manifest import is_exported, read_manifest
 from onion.tasks.export.names import EMBEDDING
 from onion.tasks.finetune.predictor import Predictor
@@ -49,6 +53,11 @@ class Prepared:
         """Count the tokens of examples."""
         lengths = [len(example["ids"]) for example in examples]
         return cls(row, examples, sum(lengths), max(lengths, default=0), cut, named)
+
+
+def _one_at_a_time(network: Any) -> AbstractContextManager[Any]:
+    """Return what calls of a network hold: nothing for ONNX Runtime, a lock for what Paddle keeps between calls."""
+    return nullcontext() if isinstance(network, (ExportedNetwork, ExportedEncoder)) else threading.Lock()
 
 
 class Servable(ABC):
@@ -88,6 +97,7 @@ class TaskModel(Servable):
         self.task, self.max_length = predictor.task.name, predictor.task.max_length
         self.kind = _kind(predictor.task)
         self.alone = bool(getattr(predictor.network, "alone", False))
+        self._held = _one_at_a_time(predictor.network)
 
     def prepare(self, given: Given) -> Prepared:
         """See Servable."""
@@ -100,7 +110,8 @@ class TaskModel(Servable):
     def answer(self, prepared: Sequence[Prepared]) -> list[Any]:
         """See Servable."""
         made = [{**each, "row": number} for number, one in enumerate(prepared) for each in one.examples]
-        examples, decoded = self._predictor.decoded(made)
+        with self._held:
+            examples, decoded = self._predictor.decoded(made)
         found = list(self.of.predictions([one.row for one in prepared], examples, decoded))
         if isinstance(self.of, QuestionAnswering):  # whose rows are numbered where they have no id
             return [answer if one.named else _without_id(answer) for one, answer in zip(prepared, found, strict=True)]
@@ -116,6 +127,7 @@ class VectorModel(Servable):
         self._embedder = embedder
         self.max_length, self.width = embedder.max_length, embedder.width
         self.alone = bool(getattr(embedder.network, "alone", False))
+        self._held = _one_at_a_time(embedder.network)
 
     def prepare(self, given: Given) -> Prepared:
         """See Servable."""
@@ -126,7 +138,8 @@ class VectorModel(Servable):
 
     def answer(self, prepared: Sequence[Prepared]) -> list[np.ndarray]:
         """See Servable."""
-        return list(self._embedder.of_examples([{**one.examples[0]} for one in prepared]))
+        with self._held:
+            return list(self._embedder.of_examples([{**one.examples[0]} for one in prepared]))
 
 
 def load_servable(folder: Path, threads: int | None = None, engine: str | None = None) -> Servable:

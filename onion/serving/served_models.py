@@ -64,7 +64,7 @@ class ServedModel:
         version: how often it was loaded.
     """
 
-    def __init__(self, name: str, folder: str, threads: int | None = None, engine: str | None = None) -> None:
+    def __init__(self, name: str, folder: str, threads: int = 1, engine: str | None = None) -> None:
         self.name, self.folder, self._threads, self._engine = name, folder, threads, engine
         self._reloading = threading.Lock()
         self.version = 1

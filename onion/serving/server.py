@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from onion.device import chosen_threads
 from onion.errors import OnionError
 from onion.http.auth import VARIABLE, Access, find_token, is_loopback
 from onion.http.listening import address_of, bind
@@ -48,7 +49,9 @@ class ModelServer:
             environment variable ``ONION_TOKEN``.
         token_file: a file with the token, which only its owner can read.
         limits: what is accepted.
-        threads: that one batch is computed on. Default: as :func:`onion.device.use_threads`.
+        threads: that ONNX Runtime computes one batch on. Default 1: short texts gain little by more.
+        workers: batches that are computed at the same time. Default: so many that all threads of
+            :func:`onion.device.use_threads` are used.
         engine: of runs: ``paddle`` or ``onnx``.
 
     Raises:
@@ -65,7 +68,8 @@ class ModelServer:
         token: str | None = None,
         token_file: str | Path | None = None,
         limits: ServingLimits | None = None,
-        threads: int | None = None,
+        threads: int = 1,
+        workers: int | None = None,
         engine: str | None = None,
     ) -> None:
         _require_extra()
@@ -89,7 +93,8 @@ class ModelServer:
             raise
         self.url = address_of(self._listening)
         self._ready = True
-        self._batcher = Batcher(self.limits.batch_tokens, self.limits.queue, self._count)
+        workers = workers or max(1, chosen_threads() // threads)
+        self._batcher = Batcher(self.limits.batch_tokens, self.limits.queue, self._count, workers)
         self._server = self._made(self._batcher)
 
     def run(self, signals: bool = True) -> None:

@@ -10,7 +10,7 @@ from tests.patience import PATIENCE
 @contextmanager
 def served(models, **settings):
     """Yield a running service; it has ended when this is left."""
-    server = ModelServer(models, port=0, threads=1, **settings)
+    server = ModelServer(models, **{"port": 0, "workers": 1, **settings})
     thread = threading.Thread(target=server.run, kwargs={"signals": False})
     thread.start()
     try:

@@ -145,3 +145,20 @@ def test_what_was_computed_is_told(make):
     model.open.set()
     assert batcher.close(PATIENCE)
     assert told == [(model, 1, 5), (model, 2, 4)]
+
+
+def test_batches_are_computed_side_by_side_and_rows_shared_out(make):
+    batcher, model = make(workers=2), Echo(is_open=False)
+    futures = put(batcher, model, *"abcd")
+    for _ in range(2):  # both threads are within a batch
+        assert model.begun.acquire(timeout=PATIENCE)
+    model.open.set()
+    assert [future.result(PATIENCE) for future in futures] == ["A", "B", "C", "D"]
+    assert sorted(text for batch in model.batches for text in batch) == ["a", "b", "c", "d"]
+
+
+def test_all_threads_end(make):
+    batcher, model = make(workers=4), Echo()
+    futures = put(batcher, model, *map(str, range(50)))
+    assert batcher.close(PATIENCE)
+    assert [future.result(0) for future in futures] == list(map(str, range(50)))

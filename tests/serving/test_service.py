@@ -59,6 +59,18 @@ def test_many_callers_get_each_their_own_answer(echo, tmp_path):
     assert max(map(len, model.batches)) > 1
 
 
+def test_paddle_computes_one_batch_at_a_time(run_of, tmp_path):
+    texts = [f"a good film {'great ' * (number % 5)}" for number in range(40)]
+    with (
+        served({"films": run_of("classification")}, engine="paddle", workers=2) as server,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        expected = {text: answers(ask(server, text, path="/models/films/predict")) for text in set(texts)}
+        found = pool.map(lambda text: answers(ask(server, text, path="/models/films/predict")), texts)
+        for text, answer in zip(texts, found, strict=True):
+            assert answer[0]["probabilities"] == pytest.approx(expected[text][0]["probabilities"], abs=2e-6)
+
+
 def test_a_full_queue_is_told_with_a_time(echo, tmp_path):
     echo[1]["is_open"] = False
     with served({"echo": tmp_path}, limits=ServingLimits(queue=2)) as server, ThreadPoolExecutor(4) as pool:
@@ -171,7 +183,8 @@ def test_calls_are_logged_without_their_texts(echo, tmp_path, caplog, monkeypatc
 
 def test_a_model_is_exchanged_under_load_without_a_lost_or_mixed_answer(folders, run_of, tmp_path):
     shutil.copytree(folders("classification"), tmp_path / "films")
-    with served({"films": tmp_path / "films", "tags": folders("token-classification")}) as server:
+    models = {"films": tmp_path / "films", "tags": folders("token-classification")}
+    with served(models, workers=2) as server:
         expected = {
             text: answers(ask(server, text, path="/models/films/predict")) for text in ("a good film", "it", "a plot")
         }
