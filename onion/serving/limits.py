@@ -21,7 +21,8 @@ class ServingLimits(ConnectionLimits):
         keep_alive: see there. Default 75: clients keep their connections, and no training shares the process.
         texts: rows of one request. Default 256.
         queue: rows that wait for their turn, of all requests. Default 1024.
-        batch_tokens: tokens that are computed together, padding included. Default 4096.
+        batch_tokens: tokens that are computed together, padding included; a longer row is computed on its own. Default
+            256: on a processor more of them gain nothing, and the others would wait.
         drain: seconds that calls under way have when the service ends. Default 30.
 
     Raises:
@@ -35,5 +36,5 @@ class ServingLimits(ConnectionLimits):
     keep_alive: float = 75.0
     texts: int = 256
     queue: int = 1024
-    batch_tokens: int = 4096
+    batch_tokens: int = 256
     drain: float = 30.0

@@ -120,7 +120,7 @@ def _info(model: ServedModel, calls: Calls) -> dict[str, Any]:
         "model_type": _type_of(servable),
         "max_concurrent_requests": calls.limits.connections,
         "max_input_length": servable.max_length,
-        "max_batch_tokens": calls.limits.batch_tokens,
+        "max_batch_tokens": max(calls.limits.batch_tokens, servable.max_length),
         "max_batch_requests": None,
         "max_client_batch_size": calls.limits.texts,
         "auto_truncate": True,
