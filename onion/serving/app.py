@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from fastapi import APIRouter, Depends, FastAPI
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -16,6 +17,7 @@ from onion import __version__
 from onion.http.auth import Access
 from onion.http.guard import Guard, add_error_handlers, check_parameters
 from onion.http.messages import reply, retry_after
+from onion.http.page_files import page_routes
 from onion.serving.call_log import log_call
 from onion.serving.calls import Calls, GoneError, OverloadedError
 from onion.serving.metrics import ServingMetrics
@@ -25,6 +27,8 @@ from onion.serving.protocols.open_inference import open_inference_routes
 from onion.serving.protocols.openai import openai_routes
 from onion.serving.protocols.text_embeddings import text_embeddings_routes
 from onion.serving.served_models import ServedModel, ServedModels
+
+PAGE = Path(__file__).parent / "page"
 
 CLIENT_GONE = 499  # nginx's code: the client disconnected during its request
 
@@ -47,6 +51,7 @@ def make_app(calls: Calls, metrics: ServingMetrics, access: Access, ready: Calla
         dependencies=[Depends(check_parameters)],
     )
     app.include_router(_state_routes(metrics, ready))
+    app.include_router(page_routes(PAGE), include_in_schema=False)
     app.include_router(native_routes(calls, metrics))
     app.include_router(openai_routes(calls))
     app.include_router(open_inference_routes(calls, ready))

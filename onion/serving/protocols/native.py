@@ -14,7 +14,7 @@ from onion.http.messages import reply
 from onion.http.refused import Refused
 from onion.serving.calls import Calls
 from onion.serving.metrics import ServingMetrics
-from onion.serving.protocols.rows import flag, row_of
+from onion.serving.protocols.rows import flag, input_names, row_of
 from onion.serving.served_models import ServedModel
 
 
@@ -63,4 +63,4 @@ def _told(model: ServedModel) -> dict[str, Any]:
     servable = model.servable
     labels = list(getattr(getattr(servable, "of", None), "labels", ()))
     about = {"name": model.name, "task": servable.task, "version": model.version, "max_length": servable.max_length}
-    return {**about, "labels": labels}
+    return {**about, "inputs": input_names(servable), "labels": labels}

@@ -18,9 +18,9 @@ from onion import __version__
 from onion.http.messages import JsonError, loads, read_body, reply
 from onion.http.refused import Refused
 from onion.serving.calls import Calls
-from onion.serving.servable import CLASSIFIER, VECTORS, Servable, TaskModel
+from onion.serving.protocols.rows import input_names
+from onion.serving.servable import CLASSIFIER, VECTORS, Servable
 from onion.serving.served_models import ServedModel
-from onion.tasks.question_answering.task import QuestionAnswering
 
 JSON_LENGTH = "inference-header-content-length"
 """The header with the number of bytes of the JSON, behind which binary inputs follow."""
@@ -55,7 +55,7 @@ def open_inference_routes(calls: Calls, ready: Any) -> APIRouter:
     async def infer(name: str, request: Request) -> Response:
         model = calls.models[name]
         body, binary = await _read(request, calls.limits.body)
-        columns = _columns(body, binary, _input_names(model.servable))
+        columns = _columns(body, binary, input_names(model.servable))
         rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
         found = await calls.answer(request, model, [_row(each) for each in rows])
         outputs = _outputs(model.servable, found.answers)
@@ -67,19 +67,13 @@ def open_inference_routes(calls: Calls, ready: Any) -> APIRouter:
     return router
 
 
-def _input_names(servable: Servable) -> list[str]:
-    if isinstance(servable, TaskModel) and isinstance(servable.of, QuestionAnswering):
-        return ["question", "context"]
-    return ["text_a", *(["text_b"] if isinstance(servable, TaskModel) and getattr(servable.of, "pairs", False) else [])]
-
-
 def _metadata(model: ServedModel) -> dict[str, Any]:
     outputs = [("prediction", "BYTES", [-1])]
     if model.servable.kind == VECTORS:
         outputs = [("embedding", "FP32", [-1, getattr(model.servable, "width", -1)])]
     elif model.servable.kind == CLASSIFIER:
         outputs += [("label", "BYTES", [-1]), ("probabilities", "FP32", [-1, -1])]
-    inputs = [(name, "BYTES", [-1]) for name in _input_names(model.servable)]
+    inputs = [(name, "BYTES", [-1]) for name in input_names(model.servable)]
     tell = [{"name": name, "datatype": kind, "shape": shape} for name, kind, shape in inputs]
     give = [{"name": name, "datatype": kind, "shape": shape} for name, kind, shape in outputs]
     return {"name": model.name, "versions": [str(model.version)], "platform": "onion", "inputs": tell, "outputs": give}

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from onion.http.refused import Refused
+from onion.serving.servable import Servable, TaskModel
 from onion.tasks.loading import Given
+from onion.tasks.question_answering.task import QuestionAnswering
+
+
+def input_names(servable: Servable) -> list[str]:
+    """Return the columns that a model reads."""
+    if not isinstance(servable, TaskModel):
+        return ["text_a"]
+    if isinstance(servable.of, QuestionAnswering):
+        return ["question", "context"]
+    return ["text_a", "text_b"] if getattr(servable.of, "pairs", False) else ["text_a"]
 
 
 def row_of(value: Any, place: str) -> Given:

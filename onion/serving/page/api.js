@@ -1,0 +1,41 @@
+// Calls of the service, with its token where it asks for one.
+
+const KEY = "onion-token";
+
+export class CallError extends Error {}
+
+// Return what a call answers; its error is a CallError with a sentence.
+export async function call(path, body) {
+  for (;;) {
+    const response = await send(path, body);
+    if (response.status !== 401) return read(response);
+    sessionStorage.setItem(KEY, await askForToken());
+  }
+}
+
+async function send(path, body) {
+  const token = sessionStorage.getItem(KEY);
+  const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
+  const options = body === undefined ? { headers } : { headers, method: "POST", body: JSON.stringify(body) };
+  try {
+    return await fetch(path, options);
+  } catch {
+    throw new CallError("The service does not answer.");
+  }
+}
+
+async function read(response) {
+  const answer = await response.json().catch(() => ({}));
+  if (response.ok) return answer;
+  const wait = response.headers.get("retry-after");
+  const more = wait === null ? "" : ` Try again in ${wait} s.`;
+  throw new CallError(`${answer.error ?? `The service answered with status ${response.status}.`}${more}`);
+}
+
+function askForToken() {
+  const dialog = document.getElementById("token");
+  const value = document.getElementById("token-value");
+  value.value = "";
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(value.value.trim()), { once: true }));
+}
