@@ -355,6 +355,7 @@ def _add_serve(command: argparse.ArgumentParser) -> None:
     for name, value, metavar, text in (
         ("--max-body", limits.body, "BYTES", "bytes of a call"),
         ("--max-texts", limits.texts, "N", "texts of a call"),
+        ("--max-tokens", limits.tokens, "N", "tokens of a call, of all windows over its texts"),
         ("--queue", limits.queue, "N", "texts that wait; further calls are refused with 429"),
         ("--batch-tokens", limits.batch_tokens, "N", "tokens computed together"),
         ("--connections", limits.connections, "N", "connections at a time"),

@@ -25,6 +25,7 @@ def serve(options: argparse.Namespace) -> int:
     limits = ServingLimits(
         body=options.max_body,
         texts=options.max_texts,
+        tokens=options.max_tokens,
         queue=options.queue,
         batch_tokens=options.batch_tokens,
         connections=options.connections,

@@ -86,8 +86,8 @@ class Calls:
             truncate: whether texts that are too long may be cut.
 
         Raises:
-            Refused: there are too many rows, or a text is too long and may not be cut (413); a row is not what the
-                model reads (422); there is no room (429), or the service ends (503).
+            Refused: there are too many rows or tokens, or a text is too long and may not be cut (413); a row is not
+                what the model reads (422); there is no room (429), or the service ends (503).
             GoneError: the caller has gone.
         """
         if len(rows) > self.limits.texts:
@@ -97,14 +97,17 @@ class Calls:
         for number, each in enumerate(prepared, start=1):
             if each.cut and not truncate:
                 raise Refused(f"Text {number} has more than {servable.max_length} tokens; truncate is false.", 413)
-        request.state.told = {"model": model.name, "rows": len(rows), "tokens": sum(each.tokens for each in prepared)}
+        tokens = sum(each.tokens for each in prepared)
+        if tokens > self.limits.tokens:
+            raise Refused(f"{tokens:,} tokens are more than {self.limits.tokens:,}, the most of one call.", 413)
+        request.state.told = {"model": model.name, "rows": len(rows), "tokens": tokens}
         try:
             futures = self.batcher.put(servable, prepared)
         except QueueFullError as error:
             raise OverloadedError(error.seconds) from None
         except ClosedError:
             raise Refused("The service ends.", 503) from None
-        return Answered(await _until_gone(request, futures), request.state.told["tokens"])
+        return Answered(await _until_gone(request, futures), tokens)
 
     async def _prepared(self, servable: Servable, rows: Sequence[Given]) -> list[Prepared]:
         if sum(map(_characters, rows)) <= AT_ONCE:

@@ -20,6 +20,7 @@ class ServingLimits(ConnectionLimits):
         connections: see there. Default 1024.
         keep_alive: see there. Default 75: clients keep their connections, and no training shares the process.
         texts: rows of one request. Default 256.
+        tokens: of one request, of all windows over its texts. Default 65,536.
         queue: rows that wait for their turn, of all requests. Default 1024.
         batch_tokens: tokens that are computed together, padding included; a longer row is computed on its own. Default
             256: on a processor more of them gain nothing, and the others would wait.
@@ -35,6 +36,7 @@ class ServingLimits(ConnectionLimits):
     connections: int = 1024
     keep_alive: float = 75.0
     texts: int = 256
+    tokens: int = 65_536
     queue: int = 1024
     batch_tokens: int = 256
     drain: float = 30.0

@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import attrs
 import numpy as np
 
+from onion.errors import DataError
 from onion.tasks.data.features.examples import Example
-from onion.tasks.data.texts import examples_of
+from onion.tasks.data.texts import PAIR, TEXT, examples_of
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.exported_encoder import ExportedEncoder
 from onion.tasks.export.exported_network import ExportedNetwork
@@ -162,11 +164,19 @@ def _kind(task: Task) -> str:
 
 
 def _texts(given: Given) -> tuple[str, str | None]:
-    if isinstance(given, str):
-        return given, None
-    if isinstance(given, tuple):
-        return given[0], given[1]
-    return given["text_a"], given.get("text_b")
+    """Return a text and its second text, if there is one.
+
+    Raises:
+        DataError: it has no text.
+    """
+    first: Any
+    second: Any
+    first, second = given if isinstance(given, tuple) else (given, None)
+    if isinstance(given, Mapping):
+        first, second = given.get(TEXT), given.get(PAIR)
+    if not isinstance(first, str) or not isinstance(second, (str, NoneType)):
+        raise DataError(f"an encoder reads {TEXT}, and {PAIR} if there are two texts; both are texts")
+    return first, second
 
 
 def _without_id(answer: Mapping[str, Any]) -> dict[str, Any]:

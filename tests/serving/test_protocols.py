@@ -29,7 +29,9 @@ TEXTS = ["a good film", "the plot was an awful story"]
 
 @pytest.fixture(scope="module")
 def service(folders):
-    with served({name: folders(kind) for name, kind in KINDS.items()}, limits=ServingLimits(texts=4)) as server:
+    with served(
+        {name: folders(kind) for name, kind in KINDS.items()}, limits=ServingLimits(texts=4, tokens=2000)
+    ) as server:
         yield server
 
 
@@ -299,6 +301,13 @@ def test_metadata_and_health(service):
         ("/models/films/predict", {"inputs": "a"}, 422, "The body must be like"),
         ("/models/films/predict", {"inputs": [{"text_b": "a"}]}, 422, "Text 1: there is no 'text_a'"),
         ("/models/films/predict", {"inputs": ["a", ["a", "b"]]}, 422, "Text 2: .*text_b"),
+        ("/models/tags/predict", {"inputs": ["film " * 3000]}, 413, "tokens are more than 2,000"),
+        ("/models/vectors/predict", {"inputs": [{"text_b": "a"}]}, 422, "an encoder reads text_a"),
+        ("/models/vectors/predict", {"inputs": [{"text_a": 5}]}, 422, "an encoder reads text_a"),
+        ("/models/films/predict", {"inputs": [{"text_a": 5}]}, 422, "Text 1: .*text_a"),
+        ("/models/films/predict", {"inputs": [{"text_a": ["a"]}]}, 422, "Text 1: .*text_a"),
+        ("/models/reader/predict", {"inputs": [{"question": "a", "context": None}]}, 422, "Text 1: .*context"),
+        ("/models/reader/predict", {"inputs": [{"question": "a", "context": "b", "id": {}}]}, 422, "Text 1: .*id"),
         ("/models/reader/predict", {"inputs": ["a"]}, 422, "there is no 'question'"),
         ("/v2/models/films/infer", {}, 400, '"inputs", a list of tensors'),
         ("/v2/models/films/infer", {"inputs": [{"datatype": "FP32"}]}, 422, "datatype BYTES"),
