@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -38,13 +40,14 @@ def service(name: str, command: Sequence[str], peer: str | None = None) -> Itera
     python, port = sys.executable if peer is None else str(python_of(peer)), _free_port()
     environment = {**os.environ, "OMP_NUM_THREADS": str(THREADS), "HF_HUB_OFFLINE": "1"}
     words = [python, *(str(port) if word == "PORT" else word for word in command)]
-    with subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL) as process:
+    streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "start_new_session": True}
+    with subprocess.Popen(words, cwd=ROOT, env=environment, **streams) as process:
         try:
             found = Service(name, process, f"http://127.0.0.1:{port}")
             _wait(found.url, process, words)
             yield found
         finally:
-            process.terminate()
+            os.killpg(process.pid, signal.SIGKILL)  # LitServe's workers outlive their parent
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], words: Sequence[str]) -> None:

@@ -93,6 +93,7 @@ def test_calls_under_way_are_answered_when_the_service_ends(echo, tmp_path):
             [model] = echo[0]
             calls = [pool.submit(ask, server, text) for text in ("a", "b")]
             assert model.begun.acquire(timeout=PATIENCE)
+            _until(lambda: _metric(server, "onion_queue_rows") == 1)
             server.stop()
             model.open.set()
         assert sorted(answers(call.result(PATIENCE))[0] for call in calls) == ["A", "B"]
