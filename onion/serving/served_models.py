@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 import threading
@@ -17,6 +16,7 @@ from onion.http.refused import Refused
 from onion.messages import listed, shown
 from onion.models import hub
 from onion.serving.servable import Servable, load_servable
+from onion.tasks.export.answers_file import read_answers
 from onion.tasks.export.names import ANSWERS
 
 log = logging.getLogger("onion")
@@ -98,19 +98,18 @@ def check_answers(servable: Servable, folder: Path) -> None:
 
     Raises:
         WeightsError: it gives other answers.
+        CheckpointError: the file with the answers is damaged.
     """
-    path = folder / ANSWERS
-    if not path.is_file():
+    kept = read_answers(folder)
+    if not kept:
         _warm_up(servable)
         return
     found, stored = [], []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        kept = json.loads(line)
-        row = json.loads(kept["row"]) if kept["row"].startswith("{") else kept["row"]
-        found += leaves(servable.answer([servable.prepare(row)])[0])
-        stored += leaves(kept["prediction"])
+    for each in kept:
+        found += leaves(servable.answer([servable.prepare(each.given)])[0])
+        stored += leaves(each.prediction)
     if not servable.alone and not alike(found, stored):
-        raise WeightsError(f"{path}: the model gives other answers than these; export it again.")
+        raise WeightsError(f"{folder}: the model gives other answers than {ANSWERS} has; export it again.")
 
 
 def _warm_up(servable: Servable) -> None:

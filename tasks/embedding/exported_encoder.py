@@ -51,7 +51,7 @@ class ExportedEncoder:
             session = OnnxSession(folder / ONNX_FILE, threads)
         else:
             session = ProgramSession(folder, input_names(config))
-        return cls(config, session, _read_pooling(folder / POOLING_FILE), alone=manifest.int8 == DYNAMIC)
+        return cls(config, session, read_pooling(folder / POOLING_FILE), alone=manifest.int8 == DYNAMIC)
 
     def check(self, pooling: str | None, layer: int | None, normalize: bool) -> None:
         """Refuse settings that are not those of the export; None and False are whatever they are there.
@@ -75,7 +75,12 @@ class ExportedEncoder:
         return np.concatenate([self.session(row) for row in rows_alone(given, batch["lengths"])])
 
 
-def _read_pooling(path: Path) -> Pooling:
+def read_pooling(path: Path) -> Pooling:
+    """Read how an exported encoder makes a vector of a text.
+
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
     try:
         return Pooling(**json.loads(read_file(path)))
     except (OSError, ValueError, TypeError, RecursionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+from attrs.validators import in_, instance_of, optional
 
 from onion.errors import DataError
 from onion.models.tokenization.pre_tokenizer import whole
@@ -20,10 +21,10 @@ class Pooling:
         max_length: tokens of a text.
     """
 
-    pooling: str = CLS
-    layer: int | None = None
-    normalize: bool = False
-    max_length: int = 128
+    pooling: str = attrs.field(default=CLS, validator=in_(POOLINGS))
+    layer: int | None = attrs.field(default=None, validator=optional(instance_of(int)))
+    normalize: bool = attrs.field(default=False, validator=instance_of(bool))
+    max_length: int = attrs.field(default=128, validator=instance_of(int))
 
 
 def check_pooling(pooling: str, layer: int | None, layers: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,19 +11,18 @@ import attrs
 import numpy as np
 
 from onion import Runner, RunnerItem, State, __version__
-from onion.checkpointing.atomic_files import write_synced
 from onion.checkpointing.new_folder import check_new, new_folder
 from onion.errors import DataError
 from onion.models.families import read_config
 from onion.models.formats.safetensors_file import write_safetensors
 from onion.models.pretrained_encoder import arrays_of
 from onion.tasks.data.features.examples import Examples
+from onion.tasks.export.answers_file import write_answers
 from onion.tasks.export.comparison import answers, compare
 from onion.tasks.export.exported_network import inputs_of
 from onion.tasks.export.graph import graph_of_task
 from onion.tasks.export.manifest import Manifest, is_exported, sums_of
 from onion.tasks.export.names import (
-    ANSWERS,
     DECODER,
     HUGGINGFACE,
     ONNX,
@@ -93,7 +91,7 @@ def export(
                 from onion.tasks.export.paddle_program import write_program
 
                 write_program(target, graph, predictor.network, predictor.network.encoder)
-        _write_answers(target, predictor, lines)
+        write_answers(target, lines, answers(predictor, lines))
         manifest = Manifest(format, predictor.task.name, __version__, int8, {}, sums_of(target))
         manifest.write(target)
         compared = compare(predictor, Predictor.load(target), lines)
@@ -132,9 +130,3 @@ def _batches(predictor: Predictor, lines: Sequence[str]) -> list[dict[str, np.nd
     data = in_order(task, examples, tokenizer.pad_id, AT_ONCE)
     Runner(data, *task.predict_items(tokenizer), inputs).run(passes=1)
     return inputs.found
-
-
-def _write_answers(target: Path, predictor: Predictor, lines: Sequence[str]) -> None:
-    told = ({"row": line, "prediction": answer} for line, answer in zip(lines, answers(predictor, lines), strict=True))
-    content = "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in told)
-    write_synced(target / ANSWERS, content.encode())

@@ -21,11 +21,12 @@ from onion.tasks.data.texts import examples_of
 from onion.tasks.embedding.embedder import MAX_LENGTH, Embedder
 from onion.tasks.embedding.names import CLS
 from onion.tasks.embedding.pooling import Pooling
+from onion.tasks.export.answers_file import write_answers
 from onion.tasks.export.comparison import Comparison
 from onion.tasks.export.exported_network import inputs_of
 from onion.tasks.export.graph import graph_of_encoder
 from onion.tasks.export.manifest import Manifest, is_exported, sums_of
-from onion.tasks.export.names import ANSWERS, EMBEDDING, HUGGINGFACE, ONNX, POOLING_FILE
+from onion.tasks.export.names import EMBEDDING, HUGGINGFACE, ONNX, POOLING_FILE
 from onion.tasks.export.samples import file_lines, sample_texts
 from onion.tasks.export.writing import AT_ONCE, check_choices, write_onnx
 
@@ -83,7 +84,7 @@ def export_encoder(
 
             write_program(target, graph, network, network)
         vectors = own(lines)
-        write_synced(target / ANSWERS, _answers(lines, vectors))
+        write_answers(target, lines, [[round(float(each), KEPT) for each in vector] for vector in vectors])
         manifest = Manifest(format, EMBEDDING, __version__, int8, {}, sums_of(target))
         manifest.write(target)
         compared = Comparison.of([vectors], [Embedder.from_exported(target)(lines)], len(lines))
@@ -98,11 +99,3 @@ def _batches(embedder: Embedder, lines: Sequence[str]) -> list[dict[str, np.ndar
     examples.sort(key=lambda example: len(example["ids"]))
     parts = (examples[begin : begin + AT_ONCE] for begin in range(0, len(examples), AT_ONCE))
     return [inputs_of(batch_of(part, embedder.tokenizer.pad_id)) for part in parts]
-
-
-def _answers(lines: Sequence[str], vectors: np.ndarray) -> bytes:
-    told = (
-        {"row": line, "prediction": [round(float(each), KEPT) for each in vector]}
-        for line, vector in zip(lines, vectors, strict=True)
-    )
-    return "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in told).encode()

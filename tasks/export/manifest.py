@@ -81,7 +81,10 @@ def read_manifest(folder: Path) -> Manifest:
         raise CheckpointError(f"{folder / MANIFEST} is missing or damaged; export the model again.") from None
     if manifest.format not in FORMATS:
         raise CheckpointError(f"{folder / MANIFEST}: unknown format {shown(manifest.format)}; export the model again.")
-    _check_files(folder, files)
+    try:
+        _check_files(folder, files)
+    except (AttributeError, ValueError, TypeError):  # names and entries of other types
+        raise CheckpointError(f"{folder / MANIFEST} is missing or damaged; export the model again.") from None
     return manifest
 
 

@@ -37,6 +37,9 @@ from onion.tasks.data.features.kept_arrays import kept_arrays
 from onion.tasks.data.features.store import about_store, open_store, write_store
 from onion.tasks.data.prepared import source_rows
 from onion.tasks.data.rows import decoded
+from onion.tasks.embedding.exported_encoder import read_pooling
+from onion.tasks.export.answers_file import read_answers
+from onion.tasks.export.manifest import read_manifest
 from onion.tasks.finetune.config_file import read_config, resolve
 from onion.tasks.finetune.predictor import read_task
 from onion.tasks.finetune.run_folder import read_record
@@ -289,6 +292,9 @@ LOADERS = {
     "Megatron's ids": foreign_corpus("megatron", 0),
     "Megatron's sentences": foreign_corpus("megatron", 1),
     "what kept arrays are of": Loader("features.json", arrays_kept, arrays_kept, put_array, damaged=[0, 1, 2]),
+    "manifest of an export": Loader("export.json", read_manifest),
+    "answers of an export": Loader("answers.jsonl", read_answers),
+    "pooling of an export": Loader("pooling.json", lambda folder: read_pooling(folder / "pooling.json")),
     "kept arrays": Loader("a.npy", arrays_kept, arrays_kept, put_array, damaged=[0, 1, 2]),
 }  # fmt: skip
 
@@ -318,9 +324,10 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/cli/remote.py": "the answers of a service; tests/test_cli_control.py has broken ones",
     "onion/online/control/commands.py": "JSON that it has written itself just before",
     "onion/online/control/control_server.py": "JSON that it has written itself just before",
-    "onion/online/http/app.py": "the page, which comes with the package",
-    "onion/online/http/auth.py": "a token",
-    "onion/online/http/messages.py": "within bounds; tests/online/http/test_fuzz.py",
+    "onion/http/page_files.py": "pages, which come with the package",
+    "onion/http/auth.py": "a token",
+    "onion/http/messages.py": "within bounds; tests/online/http/test_fuzz.py",
+    "onion/serving/protocols/open_inference.py": "by messages.py",
     "onion/online/http/routes.py": "by messages.py; tests/online/http/test_fuzz.py",
     "onion/online/journal/journal.py": ("journal",),
     "onion/online/journal/replay.py": "copies a journal",
@@ -358,6 +365,9 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "models/tokenization/sentencepiece_model.py": ("spiece.model",),
     "models/tokenization/sentencepiece.py": ("ERNIE tiny's model",),
     "models/tokenization/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary", "words"),
+    "tasks/embedding/exported_encoder.py": ("pooling of an export",),
+    "tasks/export/answers_file.py": ("answers of an export",),
+    "tasks/export/manifest.py": ("manifest of an export",),
     "tasks/data/prepared.py": ("a list of rows",),
     "tasks/pretraining/corpus/ernie_lines.py": ("ERNIE's lines",),
     "tasks/pretraining/corpus/build.py": "by raw_text.py and manifest.py",
