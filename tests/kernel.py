@@ -55,7 +55,8 @@ class Kernel:
             elif kind in ("comm_open", "comm_msg"):
                 self.widgets.setdefault(content["comm_id"], {}).update(content["data"].get("state", {}))
 
-        self._client.execute_interactive(code, timeout=PATIENCE, output_hook=hear)
+        # A kernel that is to stop on errors drops, without a word, a cell that comes just behind one that failed.
+        self._client.execute_interactive(code, stop_on_error=False, timeout=PATIENCE, output_hook=hear)
         return cell
 
     def kind(self, name):
