@@ -55,6 +55,8 @@ class EncoderConfig(PretrainedConfig):
             RoBERTa's. (PaddleNLP 2.8.1 uses 1e-12 for ERNIE whatever its config says, so its outputs differ by about
             1e-4 for weights that were trained with 1e-5.)
         pool_act: activation of the pooler; ``"linear"`` is none.
+        head_dim: width of one attention head where that is not ``hidden_size / num_attention_heads``, because heads
+            were removed (``narrowing.py``). Other libraries cannot read such an encoder.
 
     Raises:
         WeightsError: a value is out of range, or two values contradict each other.
@@ -80,6 +82,7 @@ class EncoderConfig(PretrainedConfig):
     pad_token_id: int = attrs.field(default=0, validator=_not_negative)
     model_type: str = attrs.field(default="bert", validator=one_of(*MODEL_TYPES))
     pool_act: str = attrs.field(default="tanh", validator=one_of(*POOLER_ACTIVATIONS))
+    head_dim: int | None = attrs.field(default=None, validator=attrs.validators.optional(_positive))
     position_offset: int = attrs.field(validator=_not_negative)
 
     @position_offset.default
@@ -88,7 +91,7 @@ class EncoderConfig(PretrainedConfig):
         return self.pad_token_id + 1 if self.model_type == "roberta" and isinstance(self.pad_token_id, int) else 0
 
     def __attrs_post_init__(self) -> None:
-        if self.hidden_size % self.num_attention_heads:
+        if self.head_dim is None and self.hidden_size % self.num_attention_heads:
             raise WeightsError(
                 f"hidden_size {self.hidden_size} is not divisible by num_attention_heads {self.num_attention_heads}"
             )
@@ -117,7 +120,17 @@ class EncoderConfig(PretrainedConfig):
     @property
     def head_size(self) -> int:
         """Width of one attention head."""
-        return self.hidden_size // self.num_attention_heads
+        return self.hidden_size // self.num_attention_heads if self.head_dim is None else self.head_dim
+
+    @property
+    def has_all_heads(self) -> bool:
+        """Whether the heads are together as wide as the encoder."""
+        return self.attention_size == self.hidden_size
+
+    @property
+    def attention_size(self) -> int:
+        """Width of all attention heads together; the hidden size, unless heads were removed."""
+        return self.num_attention_heads * self.head_size
 
     @property
     def max_length(self) -> int:
@@ -132,6 +145,7 @@ class EncoderConfig(PretrainedConfig):
     def shapes(self) -> dict[str, Shape]:
         """Return name -> shape of every parameter of the encoder."""
         width, embedded, inner = self.hidden_size, self.embedding_size, self.intermediate_size
+        heads = self.attention_size
         tables = {
             "word": self.vocab_size,
             "position": self.max_position_embeddings,
@@ -145,11 +159,16 @@ class EncoderConfig(PretrainedConfig):
         if embedded != width:
             shapes |= linear_shapes("embeddings_project", embedded, width)
         for layer in (f"encoder.layers.{index}" for index in range(self.num_hidden_layers)):
-            for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
-                shapes |= linear_shapes(f"{layer}.self_attn.{part}", width, width)
+            for part in ("q_proj", "k_proj", "v_proj"):
+                shapes |= linear_shapes(f"{layer}.self_attn.{part}", width, heads)
+            shapes |= linear_shapes(f"{layer}.self_attn.out_proj", heads, width)
             shapes |= linear_shapes(f"{layer}.linear1", width, inner) | linear_shapes(f"{layer}.linear2", inner, width)
             shapes |= norm_shapes(f"{layer}.norm1", width) | norm_shapes(f"{layer}.norm2", width)
         return shapes | linear_shapes("pooler.dense", width, width)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the config as JSON values, with the names by which it is read; without ``head_dim`` if it is None."""
+        return {name: value for name, value in super().to_dict().items() if name != "head_dim" or value is not None}
 
     @classmethod
     def translate(cls, values: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -158,3 +177,4 @@ class EncoderConfig(PretrainedConfig):
         if found["model_type"] not in MODEL_TYPES:  # before missing keys are reported
             raise WeightsError(f"model_type must be one of {', '.join(MODEL_TYPES)}, got {found['model_type']!r}")
         return found
+

@@ -72,12 +72,12 @@ class SelfAttention(nn.Layer):
 
     def __init__(self, config: EncoderConfig) -> None:
         super().__init__()
-        width = config.hidden_size
+        width, heads = config.hidden_size, config.attention_size
         # Three products: splitting one would copy, and checkpoints have three weights anyway.
-        self.q_proj = Linear(width, width, config)
-        self.k_proj = Linear(width, width, config)
-        self.v_proj = Linear(width, width, config)
-        self.out_proj = Linear(width, width, config)
+        self.q_proj = Linear(width, heads, config)
+        self.k_proj = Linear(width, heads, config)
+        self.v_proj = Linear(width, heads, config)
+        self.out_proj = Linear(heads, width, config)
         self.scale = config.head_size**-0.5
         self.dropout = config.attention_probs_dropout_prob
 

@@ -56,6 +56,11 @@ class PretrainedConfig(ABC):
     def max_length(self) -> int:
         """Maximum number of tokens of a text."""
 
+    @property
+    def has_all_heads(self) -> bool:
+        """Whether no attention heads were removed, as every other library takes for granted."""
+        return True
+
     @abstractmethod
     def shapes(self) -> dict[str, Shape]:
         """Return name -> shape of every parameter of the encoder, without allocating any."""

@@ -26,8 +26,9 @@ from onion.models.pretrained_config import PretrainedConfig, Shape
 
 log = logging.getLogger(__name__)
 
+OWN = "onion"
 # Layout -> format in the metadata of a safetensors file: transformers requires "pt", PaddleNLP refuses "pd".
-FORMATS = {"onion": "pd", "huggingface": "pt", "paddlenlp": "np"}
+FORMATS = {OWN: "pd", "huggingface": "pt", "paddlenlp": "np"}
 # Models trained without a pooler (masked LM, tokens, questions) store none; it gets new weights, with a warning.
 MAY_BE_MISSING = "pooler."
 HEADS_OF_PRETRAINING = ("cls.predictions.", "cls.seq_relationship.")
@@ -193,12 +194,17 @@ def write_weights(
         The file.
 
     Raises:
-        WeightsError: it cannot be written, or the layout or prefix is unknown.
+        WeightsError: it cannot be written, or the layout or prefix is unknown, or does not know of removed heads.
     """
     naming = (BERT if config is None else FAMILIES[config.model_type]).naming
     if layout not in FORMATS or prefix not in ("", *naming.prefixes):
         known = f"layouts are {', '.join(FORMATS)}; prefixes {', '.join(naming.prefixes)} or none"
         raise WeightsError(f"cannot write the layout {layout!r} with the prefix {prefix!r}; {known}")
+    if config is not None and not config.has_all_heads and layout != OWN:
+        raise WeightsError(
+            f"cannot write the layout {layout!r}: heads were removed from this encoder, and no other library reads such "
+            f"a one; its own layout is {OWN!r}"
+        )
     path = make_folder(folder) / SAFETENSORS
     named = dict(naming.to_theirs(name, array, layout, prefix, config) for name, array in arrays.items())
     settings = {} if config is None else {SETTINGS: json.dumps(config.meaning())}

@@ -143,8 +143,8 @@ def _attention(layer: Weights, x: paddle.Tensor, asking: paddle.Tensor, packing:
     value = _heads(_linear(x, layer.value), packing)
     weighted = _C_ops.matmul(_C_ops.softmax(scores, -1), value, False, False)
     if asking is x:
-        return _picked(weighted, packing._heads_of_tokens, weighted.shape[3], list(x.shape))
-    return _C_ops.reshape(weighted, list(asking.shape))
+        return _picked(weighted, packing._heads_of_tokens, weighted.shape[3], [packing.tokens, -1])
+    return _C_ops.reshape(weighted, [packing.batch, -1])
 
 
 def _heads(packed: paddle.Tensor, packing: Packing) -> paddle.Tensor:
