@@ -16,12 +16,13 @@ import attrs
 
 import onion
 from onion.cli import commands as run
-from onion.cli import control, corpus, distilling, exporting, pretraining, serving, tuning
+from onion.cli import compressing, control, corpus, distilling, exporting, pretraining, serving, tuning
 from onion.cli.colours import error_line
 from onion.cli.examples import EXAMPLES
 from onion.cli.values import natural, read
 from onion.messages import printable, shown
 from onion.serving.limits import ServingLimits
+from onion.tasks.compression.settings import NOT_OF_COMPRESSIONS, RECIPE, CompressSettings
 from onion.tasks.embedding.names import CLS, POOLINGS
 from onion.tasks.export.names import EIGHT_BITS, FORMATS, ONNX
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
@@ -103,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
     _add_train(add("train", "fine-tune an encoder; the same command resumes an interrupted run"))
     _add_pretrain(add("pretrain", "pretrain an encoder on a corpus; the same command resumes an interrupted run"))
     _add_distill(add("distill", "train a small student of a trained model; the same command resumes it"))
+    _add_compress(add("compress", "train a narrower, shallower model of a trained one; the same command resumes it"))
     _add_evaluate(add("evaluate", "evaluate a trained model on a labelled file"))
     _add_predict(add("predict", "predict with a trained model"))
     _add_export(add("export", "write a trained model as ONNX, as a program of Paddle or for transformers"))
@@ -189,6 +191,19 @@ def _add_distill(command: argparse.ArgumentParser) -> None:
     _add_declared(command, declared)
     _add_threads(command)
     command.set_defaults(command=distilling.distill)
+
+
+def _add_compress(command: argparse.ArgumentParser) -> None:
+    _add_output(command, "folder for checkpoints and the log")
+    force = "resume in a folder whose run differs in settings or data; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
+    _add_quiet(command)
+    declared = {name: each for name, each in declared_in(CompressSettings).items() if name not in NOT_OF_COMPRESSIONS}
+    for name, value in RECIPE.items():
+        declared[name] = attrs.evolve(declared[name][0], default=str(value)), None
+    _add_declared(command, declared)
+    _add_threads(command)
+    command.set_defaults(command=compressing.compress)
 
 
 def _add_tune(command: argparse.ArgumentParser) -> None:

@@ -22,6 +22,11 @@ EXAMPLES = {
         onion distill --teacher run --train train.tsv --unlabelled more.tsv --dev 0.1 --student lstm --output lstm
         onion predict --run student --text "a gripping film"
     """,
+    "compress": """
+        onion compress --run run --train train.tsv --dev dev.tsv --width 0.5 --output small
+        onion compress --run run --train train.tsv --dev 0.1 --width 0.5 --layers 3 --output smaller
+        onion export --run small --int8 dynamic --output model
+    """,
     "evaluate": """
         onion evaluate --run run --input test.tsv
         onion evaluate --run run --input test.tsv --report report

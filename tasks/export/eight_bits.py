@@ -9,7 +9,8 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ def with_dynamic_ranges(model: onnx.ModelProto, target: Path) -> None:
         OnionError: the package that quantizes is not installed.
     """
     quantization = _quantization()
-    with _file_of(model, target.parent) as source, _without_deprecations():
+    with _file_of(model, target.parent) as source, _silently():
         quantization.quantize_dynamic(
             source, target, per_channel=True, reduce_range=True, weight_type=quantization.QuantType.QInt8
         )
@@ -52,7 +53,7 @@ def with_static_ranges(model: onnx.ModelProto, target: Path, batches: Iterable[M
     quantization = _quantization()
     names = {each.name for each in model.graph.input}
     given = ({name: each[name] for name in names} for each in batches)
-    with _file_of(model, target.parent) as source, _without_deprecations():
+    with _file_of(model, target.parent) as source, _silently():
         quantization.quantize_static(
             source,
             target,
@@ -104,8 +105,8 @@ def _file_of(model: onnx.ModelProto, folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _without_deprecations() -> Iterator[None]:
-    """Keep silent of what onnxruntime uses of onnx, which nobody here can change."""
-    with warnings.catch_warnings():
+def _silently() -> Iterator[None]:
+    """Keep silent of what onnxruntime uses of onnx, which nobody here can change, and of what it prints (1.15 does)."""
+    with warnings.catch_warnings(), redirect_stdout(StringIO()):
         warnings.simplefilter("ignore", DeprecationWarning)
         yield

@@ -104,7 +104,7 @@ class SoftTargets(TeacherLoss):
     def __call__(self, student: HiddenStates, teacher: HiddenStates) -> paddle.Tensor:
         """Return the loss of logits ``[rows, labels]``."""
         ours, theirs = student.outputs / self.temperature, teacher.outputs / self.temperature
-        return self.temperature**2 * _divergence(theirs, ours).mean()
+        return self.temperature**2 * divergence(theirs, ours).mean()
 
 
 class SoftTargetsLoss:
@@ -179,6 +179,26 @@ class HiddenStatesLoss(LayerLoss):
         return functional.mse_loss(student.hidden[ours], teacher.hidden[theirs])
 
 
+@attrs.frozen
+class EveryHiddenState(TeacherLoss):
+    """The embeddings and all layers of the student, by the mean squared error of each, the mean over them.
+
+    The teacher's layers are evenly spaced up to the last (:func:`layer_map`); both depths may change from batch to
+    batch.
+    """
+
+    def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
+        """Check that both have the same width, and the student at most as many layers."""
+        _same("hidden_size", self, student, teacher)
+        layer_map(student.num_hidden_layers, teacher.num_hidden_layers)
+
+    def __call__(self, student: HiddenStates, teacher: HiddenStates) -> paddle.Tensor:
+        """Return the mean of the mean squared errors of ``[tokens, hidden]``."""
+        layers = {0: 0, **layer_map(len(student.hidden) - 1, len(teacher.hidden) - 1)}
+        each = [functional.mse_loss(student.hidden[ours], teacher.hidden[theirs]) for ours, theirs in layers.items()]
+        return sum(each) / len(each)
+
+
 class AttentionLoss(LayerLoss):
     """A loss that compares attention, head by head."""
 
@@ -212,8 +232,19 @@ class AttentionDistribution(AttentionLoss):
     def compare(self, student: HiddenStates, ours: int, teacher: HiddenStates, theirs: int) -> paddle.Tensor:
         """Return the mean divergence of the student's distribution from the teacher's."""
         there = _tokens(student.tokens)
-        divergence = _divergence(teacher.scores(theirs), student.scores(ours)).sum(axis=1)  # [batch, query]
-        return (divergence * there).sum() / (there.sum() * student.tokens.heads)
+        found = divergence(teacher.scores(theirs), student.scores(ours)).sum(axis=1)  # [batch, query]
+        return (found * there).sum() / (there.sum() * student.tokens.heads)
+
+
+def layer_map(layers: int, of: int) -> dict[int, int]:
+    """Return student's layer -> teacher's layer, evenly spaced up to the last: 3 of 12 are {1: 4, 2: 8, 3: 12}.
+
+    Raises:
+        CompositionError: there would be no layers, or more than the teacher has.
+    """
+    if not 1 <= layers <= of:
+        raise CompositionError(f"{layers} layers of {of}: choose a number from 1 to {of}")
+    return {layer: round(layer * of / layers) for layer in range(1, layers + 1)}
 
 
 def with_layers(encoder: PretrainedEncoder, layers: Sequence[int]) -> PretrainedEncoder:
@@ -248,7 +279,7 @@ def write_smaller(name_or_folder: str | Path, layers: Sequence[int], folder: str
     Tokenizer.from_pretrained(name_or_folder).save_pretrained(folder)
 
 
-def _divergence(wanted: paddle.Tensor, given: paddle.Tensor) -> paddle.Tensor:
+def divergence(wanted: paddle.Tensor, given: paddle.Tensor) -> paddle.Tensor:
     """Return KL(softmax(wanted) || softmax(given)) along the last axis of two tensors of logits."""
     logs = functional.log_softmax(wanted)
     return (logs.exp() * (logs - functional.log_softmax(given))).sum(axis=-1)

@@ -21,26 +21,23 @@ from onion.tasks.networks.distillation import (
     Distillation,
     HiddenStatesLoss,
     SoftTargets,
+    layer_map,
     with_layers,
 )
 from onion.tasks.students.known_labels import OfKnownLabels
 from onion.tasks.students.settings import DistillSettings
 
 
-def layer_map(layers: int, of: int) -> dict[int, int]:
-    """Return student's layer -> teacher's layer, evenly spaced up to the last: 3 of 12 are {1: 4, 2: 8, 3: 12}.
+def tiny_encoder(teacher: PretrainedEncoder, layers: int) -> PretrainedEncoder:
+    """Return an encoder of copies of some layers of the teacher's; see :func:`layer_map`.
 
     Raises:
         DataError: the teacher has fewer layers.
     """
-    if layers > of:
-        raise DataError(f"--layers {layers}: the teacher has {of}; choose at most as many")
-    return {layer: round(layer * of / layers) for layer in range(1, layers + 1)}
-
-
-def tiny_encoder(teacher: PretrainedEncoder, layers: int) -> PretrainedEncoder:
-    """Return an encoder of copies of some layers of the teacher's; see :func:`layer_map`."""
-    return with_layers(teacher, list(layer_map(layers, teacher.config.num_hidden_layers).values()))
+    there = teacher.config.num_hidden_layers
+    if layers > there:
+        raise DataError(f"--layers {layers}: the teacher has {there}; choose at most as many")
+    return with_layers(teacher, list(layer_map(layers, there).values()))
 
 
 def teaching(teacher: nn.Layer) -> list[RunnerItem]:

@@ -16,6 +16,7 @@ from onion.tasks.networks.distillation import (
     Distillation,
     HiddenStatesLoss,
     SoftTargets,
+    layer_map,
     with_layers,
     write_smaller,
 )
@@ -270,3 +271,16 @@ def test_a_smaller_folder_is_an_encoder_with_its_tokenizer(encoder_folder, tmp_p
     ours, theirs = small.encoder.layers[0], whole.encoder.layers[1]
     np.testing.assert_array_equal(ours.linear1.weight.numpy(), theirs.linear1.weight.numpy())
     assert (tmp_path / "small" / "tokenizer.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("layers", "of", "found"),
+    [(3, 12, {1: 4, 2: 8, 3: 12}), (3, 6, {1: 2, 2: 4, 3: 6}), (3, 3, {1: 1, 2: 2, 3: 3}), (1, 2, {1: 2})],
+)
+def test_layers_are_spaced_evenly_up_to_the_last(layers, of, found):
+    assert layer_map(layers, of) == found
+
+
+def test_more_layers_than_there_are():
+    with pytest.raises(CompositionError, match="4 layers of 3: choose a number from 1 to 3"):
+        layer_map(4, 3)

@@ -1,0 +1,208 @@
+"""Compression: a ready runner that trains a smaller model of a trained one, and the job behind ``onion compress``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import attrs
+from paddle import nn
+
+from onion import Forward, GradientMachine, OutputsToBatch, Runner
+from onion.errors import DataError
+from onion.items.gradient_machine import load_network
+from onion.models.encoder import Encoder
+from onion.models.hidden_states import WithHiddenStates
+from onion.models.narrowing import narrow
+from onion.models.pretrained_encoder import arrays_of
+from onion.paths import anchored
+from onion.tasks.compression.importance import Importance
+from onion.tasks.compression.settings import CompressSettings
+from onion.tasks.data.data_files import DataFiles
+from onion.tasks.data.features.cache import cached_features
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.finetune.fine_tune import Job, Trained, completed, returning
+from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.finetune.recipes import training_data
+from onion.tasks.finetune.run_folder import RunFolder, find_run, read_record
+from onion.tasks.finetune.seeding import seed_everything
+from onion.tasks.networks.distillation import TEACHER, Distillation, EveryHiddenState, layer_map, with_layers
+from onion.tasks.networks.output_loss import OutputLoss
+from onion.tasks.networks.paths import ENCODER
+from onion.tasks.students.comparison import compared
+
+MEASURED = 2048
+"""Training examples, at most, by whose gradients heads and neurons are sorted."""
+
+HIDDEN_WEIGHT = 0.1
+"""Of each layer's hidden states in the loss, beside 1 of the outputs (DynaBERT's ``run_glue.py``)."""
+
+
+def compress(
+    run: str | Path,
+    train: str | Path,
+    dev: str | Path,
+    output: str | Path,
+    width: float = 1.0,
+    layers: int | None = None,
+    *,
+    force_resume: bool = False,
+    **settings: Any,
+) -> Runner:
+    """Return the runner that trains a narrower and shallower model of a trained one; nothing is trained yet.
+
+    The smaller network begins with the most important heads and neurons of the trained one
+    (:class:`onion.tasks.compression.importance.Importance`) and with evenly spaced layers of it, and learns from its
+    outputs and hidden states, without the labels. After the run, the output folder is a run like every other.
+
+        runner = compress("run", "train.tsv", "dev.tsv", "small", width=0.5)
+        runner.run(passes=3)
+
+    Args:
+        run: the folder of a run of ``onion train``, or the name of a pushed model; of one task, over BERT, RoBERTa,
+            ERNIE or ELECTRA.
+        train: labelled rows; those of the run, most of the time.
+        dev: the file to test on while training.
+        output: the folder for checkpoints and the log.
+        width: the share of heads and neurons to keep. Default 1.
+        layers: how many layers to keep. Default: all.
+        force_resume: resume in the folder even if its training differs. Default False.
+        settings: any of ``onion.tasks.compression.settings.CompressSettings``.
+
+    Raises:
+        OnionError: a file, the run or a setting is invalid.
+    """
+    given = {"run": str(run), "train": str(train), "dev": str(dev), "width": width, "layers": layers, **settings}
+    return CompressJob.of(CompressSettings.of(given)).onion(anchored(output), force_resume)
+
+
+def train(settings: CompressSettings, output: Path, force_resume: bool = False, quiet: bool = False) -> Trained:
+    """Train a smaller model, and compare it with the one that it was made of; the same call resumes the training.
+
+    Returns:
+        What a fine-tuning reports, and figures, parameters and seconds per 1000 texts of both, ``teacher`` and
+        ``student``.
+
+    Raises:
+        OnionError: a file, the run or the folder is invalid; no partial output is left.
+    """
+    begun = perf_counter()
+    job = CompressJob.of(settings)
+    runner = returning(job.onion(anchored(output), force_resume), quiet)
+    runner[RunFolder].look()
+    print(runner, flush=True)
+    trained = completed(job, runner, begun)
+    if trained.signal is not None:
+        return trained
+    return Trained({**trained.report, **compared(job.teacher, Predictor.load(output), str(job.files.dev))}, None)
+
+
+@attrs.frozen
+class CompressJob(Job):
+    """A training of a smaller model.
+
+    Attributes:
+        settings: those of the compression.
+        teacher: what it is made of, which is not trained; its heads and neurons are sorted by their importance.
+    """
+
+    settings: CompressSettings
+    teacher: Predictor
+
+    @classmethod
+    def of(cls, settings: CompressSettings) -> CompressJob:
+        """Read and create everything, and seed all random generators.
+
+        Raises:
+            OnionError: a file, the run or a setting is invalid.
+        """
+        teacher = loaded(settings)
+        task, tokenizer = teacher.task, teacher.tokenizer
+        settings = attrs.evolve(settings, task=task.name, encoder=settings.run)
+        files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed, task.together)
+        assert files.dev is not None
+        train_set = cached_features(task, files.train, tokenizer)
+        dev_set = cached_features(task, files.dev, tokenizer)
+        seed_everything(settings.seed)
+        if settings.width < 1:
+            sort_by_importance(teacher, train_set, settings)
+        network = task.network(smaller_encoder(teacher.network.encoder, settings))
+        head = {path: array for path, array in arrays_of(teacher.network).items() if not path.startswith(ENCODER)}
+        load_network(network, {**arrays_of(network), **head})
+        return cls(
+            settings=settings,
+            files=files,
+            task=task,
+            tokenizer=tokenizer,
+            network=network,
+            train_set=train_set,
+            dev_set=dev_set,
+            teacher=teacher,
+        )
+
+    def onion(self, output: Path, force_resume: bool = False) -> Runner:
+        """Compose the training: a fine-tuning with the teacher in it."""
+        student, teacher = WithHiddenStates(self.network), WithHiddenStates(self.teacher.network)
+        hidden = HIDDEN_WEIGHT * (1 + self.network.encoder.config.num_hidden_layers)
+        losses = OutputLoss(self.network), EveryHiddenState(weight=hidden)
+        machine = GradientMachine(student, Distillation(self.network, self.teacher.network, *losses, labels=0))
+        # Just outside the gradient machine: further out, Accumulate takes batches that they would not see.
+        return (
+            super()
+            .onion(output, force_resume)
+            .insert_before(GradientMachine, Forward(teacher), OutputsToBatch(TEACHER))
+            .replace(GradientMachine, machine)
+        )
+
+
+def loaded(settings: CompressSettings) -> Predictor:
+    """Load the run that is made smaller.
+
+    Raises:
+        CheckpointError: the folder has no run, or no complete checkpoint.
+        DataError: it holds several tasks, its encoder cannot be made smaller, or has too few layers.
+    """
+    folder = find_run(settings.run)
+    if "tasks" in read_record(folder):
+        raise DataError(f"--run: {folder} holds several tasks; a run of one task can be compressed")
+    predictor = Predictor.load(folder, engine="paddle")
+    encoder = getattr(predictor.network, "encoder", None)
+    if not isinstance(encoder, Encoder):
+        raise DataError(
+            f"--run: {folder} has a {type(encoder or predictor.network).__name__}; runs over BERT, RoBERTa, ERNIE and "
+            "ELECTRA can be compressed"
+        )
+    there = encoder.config.num_hidden_layers
+    if settings.layers is not None and settings.layers > there:
+        raise DataError(f"--layers {settings.layers}: the run has {there}; choose at most as many")
+    return predictor
+
+
+def sort_by_importance(teacher: Predictor, examples: Examples, settings: CompressSettings) -> None:
+    """Sort the heads and neurons of a trained network, the most important ones first.
+
+    Args:
+        teacher: has the network.
+        examples: labelled ones; up to ``MEASURED`` of them are read, in random order.
+        settings: of the compression.
+    """
+    importance = Importance(teacher.network)
+    task, seed = teacher.task, settings.seed
+    Runner(
+        training_data(task, examples, settings.batch_size, seed, teacher.tokenizer.pad_id),
+        importance,
+        *task.train_items(teacher.tokenizer, seed),
+        GradientMachine(teacher.network),
+    ).run(steps=-(-min(len(examples), MEASURED) // settings.batch_size))
+    importance.sort()
+    teacher.network.eval()
+
+
+def smaller_encoder(whole: Encoder, settings: CompressSettings) -> nn.Layer:
+    """Return a new encoder with a part of the heads, neurons and layers of another one."""
+    narrower = narrow(whole, settings.width)
+    there = whole.config.num_hidden_layers
+    if settings.layers in (None, there):
+        return narrower
+    return with_layers(narrower, list(layer_map(settings.layers, there).values()))

@@ -1,0 +1,79 @@
+"""One network in several depths, trained together (DynaBERT, Hou et al. 2020, section 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from paddle import nn
+
+from onion import RunnerItem, State
+from onion.engine.item import HookIterator
+from onion.engine.placement import NETWORKS, Around
+from onion.errors import CompositionError
+from onion.models.encoder import Encoder
+from onion.models.narrowing import narrowable
+from onion.tasks.networks.distillation import layer_map
+from onion.validation import is_whole
+
+
+class Depths(RunnerItem):
+    """Run the inside once for each depth of a network's encoder, the deepest first.
+
+        Runner(
+            DataProvider(...),
+            ParameterUpdater(optimizer),
+            Widths([1.0, 0.5], teacher, student),
+            Forward(WithHiddenStates(teacher)), OutputsToBatch("teacher"),  # of each width
+            Depths([6, 3], student),
+            GradientMachine(WithHiddenStates(student), loss),
+        )
+
+    Inside, the encoder has as many layers, evenly spaced up to the last one. In a test or a prediction, an item with
+    one depth makes the network shallow for it.
+
+    Args:
+        depths: numbers of layers.
+        networks: one or more layers, each with an :class:`onion.models.encoder.Encoder` as ``encoder``.
+
+    Raises:
+        CompositionError: there are no depths, one is invalid or there twice, or no networks; an encoder is of another
+            family or has fewer layers; or no network is inside the item.
+    """
+
+    keep_for_inference = False
+    runs_again = True
+    place_rules = (Around(NETWORKS, "leaves out layers of the networks inside it"),)
+
+    def __init__(self, depths: Sequence[int], *networks: nn.Layer) -> None:
+        if not depths or not networks or len(set(depths)) < len(depths) or not all(map(is_whole, depths)):
+            raise CompositionError(
+                f"Depths needs different numbers of layers and a network, got {list(depths)} and {len(networks)}."
+            )
+        self.depths = sorted(depths, reverse=True)
+        self.networks = networks
+        self.runs_a_step = len(self.depths)
+        for network in networks:
+            for depth in self.depths:
+                layer_map(depth, narrowable(network.encoder).config.num_hidden_layers)
+
+    def on_batch(self, state: State) -> HookIterator:
+        """Run the inside, depth by depth."""
+        for depth in self.depths:
+            with ExitStack() as shallow:
+                for network in self.networks:
+                    shallow.enter_context(_some_layers(narrowable(network.encoder), depth))
+                yield
+
+
+@contextmanager
+def _some_layers(encoder: Encoder, depth: int) -> Iterator[None]:
+    """Leave an encoder as many of its layers for the body."""
+    config, layers = encoder.config, encoder.encoder.layers
+    kept = layer_map(depth, config.num_hidden_layers).values()
+    encoder.config = config.changed(num_hidden_layers=depth)
+    encoder.encoder.layers = nn.LayerList([layers[number - 1] for number in kept])
+    try:
+        yield
+    finally:
+        encoder.config, encoder.encoder.layers = config, layers

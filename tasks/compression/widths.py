@@ -1,0 +1,77 @@
+"""One network in several widths, trained together (DynaBERT, Hou et al. 2020, section 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from paddle import nn
+
+from onion import RunnerItem, State
+from onion.engine.item import HookIterator
+from onion.engine.placement import NETWORKS, Around
+from onion.errors import CompositionError
+from onion.models.narrowing import Narrowed, narrowable
+
+
+class Widths(RunnerItem):
+    """Run the inside once for each width of a network's encoder, the widest first.
+
+        Runner(
+            DataProvider(...),
+            Forward(WithHiddenStates(teacher)), OutputsToBatch("teacher"),
+            ParameterUpdater(optimizer),                                    # one update a batch
+            Widths([1.0, 0.75, 0.5, 0.25], student),                        # of the gradients of all widths
+            GradientMachine(WithHiddenStates(student), loss),
+        )
+
+    Inside, the encoder has the first heads and neurons of each layer only, which :class:`Importance` has sorted; its
+    parameters are parts of the whole, and so are their gradients. In a test or a prediction, an item with one width
+    narrows the network for it: ``Runner(data, Evaluator(metric), Widths([0.5], network), Forward(network))``.
+
+    Args:
+        widths: shares of heads and neurons, above 0 and at most 1.
+        networks: one or more layers, each with an :class:`onion.models.encoder.Encoder` as ``encoder``, that get narrow
+            together, such as the teacher of that width and its student.
+
+    Raises:
+        CompositionError: there are no widths, one is invalid or there twice, or no networks; an encoder is of another
+            family or has adapters; or no network is inside the item.
+    """
+
+    keep_for_inference = False
+    runs_again = True
+    place_rules = (Around(NETWORKS, "narrows the networks inside it"),)
+    transient = ("_narrowed",)  # copies, taken whenever they are used
+
+    def __init__(self, widths: Sequence[float], *networks: nn.Layer) -> None:
+        if not widths or not networks or len(set(widths)) < len(widths):
+            raise CompositionError(f"Widths needs different widths and a network, got {list(widths)} and {len(networks)}.")
+        self.widths = sorted(widths, reverse=True)
+        self.networks = networks
+        self.runs_a_step = len(self.widths)
+        self._narrowed = [
+            {width: Narrowed(narrowable(network.encoder), width) for width in self.widths} for network in networks
+        ]
+
+    def on_batch(self, state: State) -> HookIterator:
+        """Run the inside, width by width."""
+        for width in self.widths:
+            with ExitStack() as narrowed:
+                for network, views in zip(self.networks, self._narrowed, strict=True):
+                    narrowed.enter_context(_narrow(network, views[width]))
+                yield
+
+
+@contextmanager
+def _narrow(network: nn.Layer, view: Narrowed) -> Iterator[None]:
+    """Put a narrowed encoder into a network for the body; give its gradients to the whole one afterwards."""
+    whole = network.encoder
+    view.take()
+    view.encoder.train() if whole.training else view.encoder.eval()
+    network.encoder = view.encoder
+    try:
+        yield
+        view.give()
+    finally:
+        network.encoder = whole

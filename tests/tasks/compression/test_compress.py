@@ -1,0 +1,184 @@
+"""Compressed runs: smaller, taught by what they were made of, read like every run; resumed; what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from onion import Forward, GradientMachine, OnionError
+from onion.cli import main
+from onion.errors import CheckpointError, DataError
+from onion.models.families import read_config
+from onion.tasks.compression.compress import CompressJob, compress, train
+from onion.tasks.compression.settings import CompressSettings
+from onion.tasks.data.features.examples import Examples
+from onion.tasks.export.export import export
+from onion.tasks.finetune.fine_tune import train as fine_tuned
+from onion.tasks.finetune.inference import evaluate, predict_texts
+from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.publishing.push import write
+from onion.testing import assert_resumes_exactly
+from tests.models.helpers import arrays_of, assert_equal_bits, close
+from tests.tasks.helpers import films, of_dev, snapshot, write_tsv
+
+SHORT = {"batch_size": 16, "learning_rate": 6e-3, "passes": 8, "test_every": "pass"}
+
+
+@pytest.fixture(scope="module")
+def run(make_settings, tmp_path_factory):
+    """A run that knows its task well."""
+    out = tmp_path_factory.mktemp("teacher") / "out"
+    fine_tuned(make_settings(passes=8), out)
+    return out
+
+
+@pytest.fixture
+def given(run, films_folder):
+    """The settings of a short compression; keyword arguments replace some."""
+
+    def make(**changes):
+        files = {"train": str(films_folder / "train.tsv"), "dev": str(films_folder / "dev.tsv")}
+        return {"run": str(run), **files, **SHORT, **changes}
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("sizes", "heads", "neurons", "layers"),
+    [({"width": 0.5}, 2, 32, 2), ({"layers": 1}, 4, 64, 1), ({"width": 0.25, "layers": 1}, 1, 16, 1)],
+)
+def test_a_compressed_run_is_smaller_and_read_like_every_run(sizes, heads, neurons, layers, given, films_folder, tmp_path):
+    report = train(CompressSettings.of(given(**sizes)), tmp_path / "out", quiet=True).report
+    config = read_config(tmp_path / "out" / "config.json")
+    found = config.num_attention_heads, config.intermediate_size, config.num_hidden_layers, config.head_size
+    assert found == (heads, neurons, layers, 8)
+    assert report["student.parameters"] < report["teacher.parameters"]
+    assert report["dev.accuracy"] >= 0.9
+    assert evaluate(tmp_path / "out", films_folder / "dev.tsv") == {**of_dev(report), "rows": 70}
+    (predicted,) = predict_texts(tmp_path / "out", ["a lovely warm film"])
+    assert predicted["label"] == "good"
+
+
+def logits(network, job):
+    batch = job.task.collate(Examples.of([job.dev_set[row] for row in range(8)]), job.tokenizer.pad_id)
+    network.eval()
+    return network(batch).numpy()
+
+
+def test_it_begins_with_what_matters_most_and_with_the_head(given, run):
+    job = CompressJob.of(CompressSettings.of(given(width=0.5)))
+    original = Predictor.load(run)
+    close(logits(job.teacher.network, job), logits(original.network, job))  # sorted, and the same
+    ours, theirs = (dict(each.named_parameters()) for each in (job.network, job.teacher.network))
+    layer = "encoder.encoder.layers.1.linear1.weight"
+    np.testing.assert_array_equal(ours[layer].numpy(), theirs[layer].numpy()[:, :32])
+    assert (ours[layer].numpy() != dict(original.network.named_parameters())[layer].numpy()[:, :32]).any()
+    np.testing.assert_array_equal(ours["classifier.weight"].numpy(), theirs["classifier.weight"].numpy())
+
+
+def test_layers_alone_are_copies(given, run):
+    job = CompressJob.of(CompressSettings.of(given(layers=1)))
+    ours = dict(job.network.named_parameters())
+    theirs = dict(Predictor.load(run).network.named_parameters())
+    for path, parameter in ours.items():
+        np.testing.assert_array_equal(parameter.numpy(), theirs[path.replace("layers.0", "layers.1")].numpy())
+
+
+def test_the_loss_at_the_full_size_is_none(given, tmp_path):
+    """Every layer kept: a student that is its teacher, without dropout, has nothing to learn."""
+    job = CompressJob.of(CompressSettings.of(given(layers=2)))
+    runner = job.onion(tmp_path / "out")
+    student = runner[GradientMachine].network
+    student.eval()
+    batch = job.task.collate(Examples.of([job.train_set[row] for row in range(8)]), job.tokenizer.pad_id)
+    taught = {**batch, "teacher": runner[Forward].network(batch)}
+    assert float(runner[GradientMachine].loss(student(batch), taught)) == pytest.approx(0, abs=1e-6)
+    assert_equal_bits(arrays_of(job.network), arrays_of(job.teacher.network))
+
+
+def test_the_teacher_is_not_trained_and_labels_are_not_read(given, films_folder, tmp_path):
+    other = films_folder / "train.tsv"
+    wrong = write_tsv(
+        tmp_path / "wrong.tsv", [(text, "good") for text, _ in films(128, seed=1)]
+    )
+    sides = []
+    for number, path in enumerate((other, wrong)):
+        runner = compress(given()["run"], path, given()["dev"], tmp_path / str(number), layers=1, **SHORT)
+        before = arrays_of(runner[Forward].network.network)
+        runner.run(steps=3)
+        assert_equal_bits(arrays_of(runner[Forward].network.network), before)
+        sides.append(arrays_of(runner[GradientMachine].network.network))
+    assert_equal_bits(*sides)
+
+
+@pytest.mark.parametrize("changes", [{"width": 0.5}, {"width": 0.5, "layers": 1, "gradient_accumulation_steps": 2}])
+def test_it_resumes_exactly(changes, given, tmp_path):
+    def make(folder):
+        settings = given(**changes, test_every=3)
+        return CompressJob.of(CompressSettings.of(settings)).onion(folder / "out")
+
+    assert_resumes_exactly(make, tmp_path, steps=6, cuts=[4])
+
+
+def test_the_command_trains_and_the_same_command_tells_the_figures_again(given, tmp_path, capsys):
+    flags = {name: value for name, value in given(width=0.5, passes=1).items()}
+    command = ["compress", "--output", str(tmp_path / "out"), "--quiet"]
+    for name, value in flags.items():
+        command += [f"--{name.replace('_', '-')}", str(value)]
+    reports = []
+    for _ in range(2):
+        assert main(command) == 0
+        reports.append(json.loads(capsys.readouterr().out.splitlines()[-1]))
+    assert reports[0]["dev.accuracy"] == reports[1]["dev.accuracy"]
+    assert reports[0]["times_faster"] > 0
+
+
+def test_what_is_compressed_can_be_exported_and_compressed_again(given, films_folder, tmp_path):
+    train(CompressSettings.of(given(width=0.5, passes=1)), tmp_path / "half", quiet=True)
+    manifest = export(tmp_path / "half", tmp_path / "model")
+    assert manifest["compared"]["largest_difference"] < 1e-5
+    again = Predictor.load(tmp_path / "model")
+    texts = again.task.text_rows(["a lovely warm film"])
+    assert [each["label"] for each in again(texts)] == [each["label"] for each in predict_texts(tmp_path / "half", ["a lovely warm film"])]
+    settings = CompressSettings.of(given(run=str(tmp_path / "half"), width=0.5, layers=1, passes=1))
+    train(settings, tmp_path / "quarter", quiet=True)
+    config = read_config(tmp_path / "quarter" / "config.json")
+    assert (config.num_attention_heads, config.intermediate_size, config.head_size) == (1, 16, 8)
+
+
+def test_it_cannot_be_pushed_since_transformers_has_no_such_encoder(given, tmp_path):
+    train(CompressSettings.of(given(width=0.5, passes=1)), tmp_path / "half", quiet=True)
+    with pytest.raises(OnionError, match="heads were removed"):
+        write(tmp_path / "half", tmp_path / "pushed", "ada/half")
+    with pytest.raises(OnionError, match="heads were removed"):
+        export(tmp_path / "half", tmp_path / "model", "huggingface")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "nothing becomes smaller"),
+        ({"layers": 3}, "--layers 3: the run has 2; choose at most as many"),
+        ({"width": 2}, "width"),
+        ({"width": 0.5, "lora_rank": 2}, "unknown setting 'lora_rank'"),
+        ({"layers": 0}, "layers"),
+    ],
+)
+def test_what_is_refused(changes, told, given, tmp_path):
+    with pytest.raises(DataError, match=told):
+        train(CompressSettings.of(given(**changes)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_run(given, tmp_path):
+    with pytest.raises(CheckpointError, match="holds no run"):
+        train(CompressSettings.of(given(run=str(tmp_path), width=0.5)), tmp_path / "out")
+
+
+def test_another_compression_in_the_folder_is_refused(given, tmp_path):
+    train(CompressSettings.of(given(width=0.5, passes=1)), tmp_path / "out", quiet=True)
+    before = snapshot(tmp_path / "out")
+    with pytest.raises(CheckpointError, match="width"):
+        train(CompressSettings.of(given(width=0.25, passes=1)), tmp_path / "out", quiet=True)
+    assert snapshot(tmp_path / "out") == before

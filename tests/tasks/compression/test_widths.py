@@ -1,0 +1,215 @@
+"""Several widths in one update, against gradients added up by hand; narrowed tests; resumption; what is refused."""
+
+import numpy as np
+import paddle
+import pytest
+
+from onion import DataProvider, Evaluator, Forward, GradientMachine, OutputsToBatch, ParameterUpdater, Runner, RunnerItem, Saver
+from onion.errors import CompositionError
+from onion.models.hidden_states import WithHiddenStates
+from onion.models.narrowing import narrow
+from onion.tasks.compression.depths import Depths
+from onion.tasks.compression.widths import Widths
+from onion.tasks.networks.distillation import Distillation, EveryHiddenState, SoftTargets
+from onion.testing import Batches, assert_resumes_exactly
+from tests.models.helpers import arrays_of, assert_equal_bits, close
+from tests.tasks.compression.helpers import DROPPING, batches, classifier, outputs
+
+WIDTHS = [0.5, 1.0, 0.25]
+
+
+class Seen(RunnerItem):
+    """Note the network's size whenever the inside runs."""
+
+    def __init__(self, network):
+        self.network, self.sizes = network, []
+
+    def on_batch(self, state):
+        config = self.network.encoder.config
+        self.sizes.append((config.num_attention_heads, config.num_hidden_layers, len(self.network.encoder.encoder.layers)))
+
+
+class Gradients(RunnerItem):
+    """Keep the gradients of a network as they are on the way out."""
+
+    def __init__(self, network):
+        self.network = network
+
+    def on_batch(self, state):
+        yield
+        self.found = {path: each.grad.numpy() for path, each in self.network.named_parameters()}
+
+
+def narrowed(width):
+    network = classifier()
+    network.encoder = narrow(network.encoder, width)
+    return network
+
+
+def test_the_inside_runs_once_a_width_the_widest_first():
+    network = classifier()
+    seen = Seen(network)
+    Runner(Batches(batches()[:2]), Widths(WIDTHS, network), seen, Forward(network)).run(passes=1)
+    assert [heads for heads, *_ in seen.sizes] == [4, 2, 1] * 2
+    assert network.encoder.config == classifier().encoder.config
+
+
+def test_the_gradients_of_all_widths_are_added_up():
+    network, batch = classifier(), batches()[0]
+    gradients = Gradients(network)
+    Runner(Batches([batch]), gradients, Widths(WIDTHS, network), GradientMachine(network)).run(passes=1)
+    wanted = {path: np.zeros(each.shape, np.float32) for path, each in network.named_parameters()}
+    for width in WIDTHS:
+        alone = narrowed(width)
+        alone.loss(alone(batch), batch).backward()
+        for path, parameter in alone.named_parameters():
+            wanted[path][tuple(slice(size) for size in parameter.shape)] += parameter.grad.numpy()
+    for path, found in gradients.found.items():
+        close(found, wanted[path])
+
+
+def test_what_is_beyond_the_widest_does_not_move():
+    network = classifier()
+    before = arrays_of(network)
+    optimizer = paddle.optimizer.SGD(0.1, parameters=network.parameters())
+    Runner(Batches(batches()), ParameterUpdater(optimizer), Widths([0.5], network), GradientMachine(network)).run(passes=1)
+    bias = "encoder.encoder.layers.0.linear1.bias"
+    half = len(before[bias]) // 2
+    now = arrays_of(network)
+    assert (now[bias][:half] != before[bias][:half]).all()
+    np.testing.assert_array_equal(now[bias][half:], before[bias][half:])
+
+
+def test_a_test_at_a_width_measures_the_narrowed_network():
+    network = classifier()
+
+    class Logits:
+        def reset(self):
+            self.found = []
+
+        def update(self, outputs, batch):
+            self.found.append(outputs.numpy())
+
+        def result(self):
+            return {"sum": float(np.concatenate(self.found).sum())}
+
+    metric = Logits()
+    Runner(Batches(batches()[:1]), Evaluator(metric), Widths([0.5], network), Forward(network)).run(passes=1)
+    close(metric.found[0], outputs(narrowed(0.5)))
+
+
+def dynabert(depths=(4, 2)):
+    """Several widths and depths, taught by the network of each width."""
+    teacher, student = classifier(DROPPING), classifier(DROPPING)
+    loss = Distillation(student, teacher, SoftTargets(1.0), EveryHiddenState(weight=0.1), labels=0)
+    optimizer = paddle.optimizer.AdamW(0.01, parameters=student.parameters())
+    return Runner(
+        Batches(batches()),
+        ParameterUpdater(optimizer),
+        Widths([1.0, 0.5], teacher, student),
+        Forward(WithHiddenStates(teacher)),
+        OutputsToBatch("teacher"),
+        Depths(depths, student),
+        Seen(student),
+        GradientMachine(WithHiddenStates(student), loss),
+    )
+
+
+def test_widths_and_depths_nest():
+    runner = dynabert()
+    runner.run(passes=1)
+    assert runner[Seen].sizes[:4] == [(4, 4, 4), (4, 2, 2), (2, 4, 4), (2, 2, 2)]
+
+
+def test_an_error_inside_leaves_the_networks_whole():
+    runner = dynabert()
+    before = runner[Seen].network.encoder
+
+    class Wrong(RunnerItem):
+        def on_batch(self, state):
+            raise RuntimeError("wrong")
+
+    with pytest.raises(RuntimeError, match="wrong"):
+        runner.insert_before(GradientMachine, Wrong()).run(passes=1)
+    assert runner[Seen].network.encoder is before
+    assert before.config.num_hidden_layers == len(before.encoder.layers) == 4
+
+
+def test_the_narrow_part_learns_what_the_whole_knows():
+    teacher, student = classifier(), classifier()
+    loss = Distillation(student, teacher, SoftTargets(1.0), EveryHiddenState(weight=0.1), labels=0)
+    optimizer = paddle.optimizer.AdamW(0.001, parameters=student.parameters())
+    runner = Runner(
+        Batches(batches()),
+        Forward(WithHiddenStates(teacher)),
+        OutputsToBatch("teacher"),
+        ParameterUpdater(optimizer),
+        Widths([1.0, 0.5], student),
+        GradientMachine(WithHiddenStates(student), loss),
+    )
+
+    def distances():
+        wanted = outputs(teacher)
+        whole = student.encoder
+        found = [outputs(student)]
+        student.encoder = narrow(whole, 0.5)
+        found.append(outputs(student))
+        student.encoder = whole
+        return [float(np.abs(each - wanted).mean()) for each in found]
+
+    at_first, before = distances()
+    runner.run(passes=15)
+    whole, narrowed = distances()
+    assert at_first < 1e-6
+    assert narrowed < before / 2
+    assert whole < before / 2
+
+
+@pytest.mark.parametrize("pieces", [(Widths, [0.5, 1.0]), (Depths, [4, 1])])
+def test_a_run_resumes_exactly(pieces, tmp_path):
+    kind, sizes = pieces
+
+    def make(folder):
+        network = classifier(DROPPING)
+        optimizer = paddle.optimizer.AdamW(0.01, parameters=network.parameters())
+        return Runner(
+            Saver(folder, every=2),
+            DataProvider(batches(), 1, collate=lambda rows: rows[0]),
+            ParameterUpdater(optimizer),
+            kind(sizes, network),
+            GradientMachine(network),
+        )
+
+    assert_resumes_exactly(make, tmp_path, passes=2, cuts=[3])
+
+
+def test_depths_leave_the_layers_that_are_evenly_spaced():
+    network = classifier()
+    layers = list(network.encoder.encoder.layers)
+    kept = []
+
+    class Layers(RunnerItem):
+        def on_batch(self, state):
+            kept.append([layers.index(layer) + 1 for layer in network.encoder.encoder.layers])
+
+    Runner(Batches(batches()[:1]), Depths([1, 3, 4, 2], network), Layers(), Forward(network)).run(passes=1)
+    assert kept == [[1, 2, 3, 4], [1, 3, 4], [2, 4], [4]]
+    assert_equal_bits(arrays_of(network), arrays_of(classifier()))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda network: Widths([], network), "different widths and a network"),
+        (lambda network: Widths([0.5, 0.5], network), "different widths and a network"),
+        (lambda network: Widths([0.5]), "different widths and a network"),
+        (lambda network: Widths([1.5], network), "above 0 and at most 1"),
+        (lambda network: Depths([], network), "different numbers of layers"),
+        (lambda network: Depths([0.5], network), "different numbers of layers"),
+        (lambda network: Depths([5], network), "5 layers of 4"),
+        (lambda network: Depths([0], network), "0 layers of 4"),
+    ],
+)
+def test_sizes_that_are_none(make, told):
+    with pytest.raises(CompositionError, match=told):
+        make(classifier())
