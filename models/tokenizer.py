@@ -18,6 +18,7 @@ from onion.models.formats.paths import naming
 from onion.models.formats.safetensors_file import put_file
 from onion.models.tokenization import windows
 from onion.models.tokenization.basic_tokenizer import Characters
+from onion.models.tokenization.cut import can_be_cut, cut, spelled_out
 from onion.models.tokenization.encoding import Encoding, places_of
 from onion.models.tokenization.loading import SETTINGS_FILE, TOKENIZER_FILE, find, read_settings, special_parts
 from onion.models.tokenization.pre_tokenizer import LONGEST, Given, Preparation, Prepared, Texts, checked, whole
@@ -96,6 +97,23 @@ class Tokenizer:
         """Return tokens as in the vocabulary (``##ing``, ``Ġfilm``); None for unknown ids."""
         numbers = map(int, ids)
         return [self._backend.id_to_token(each) if 0 <= each < self._size else None for each in numbers]
+
+    def cut(self, ids: Iterable[int]) -> tuple[Tokenizer, list[int]]:
+        """Return a tokenizer with a part of the vocabulary, and the old id of each of its tokens, in order.
+
+        A text that is made of the given tokens is tokenized as before. The special tokens are kept, and each character
+        of a token as a token of its own, so that other words of the same characters are not unknown.
+
+        Args:
+            ids: of the tokens to keep.
+
+        Raises:
+            DataError: it is no WordPiece of the library's own.
+        """
+        if not (can_be_cut(self._backend) and isinstance(self._prepare, Characters)):
+            raise DataError("the vocabulary of this tokenizer cannot be cut, only that of a WordPiece (BERT, ERNIE) can")
+        kept = spelled_out(self._backend, ids)
+        return Tokenizer(cut(self._backend, kept), self.settings), kept
 
     def __call__(
         self,

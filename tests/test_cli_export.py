@@ -104,7 +104,7 @@ def test_vectors_of_tokens_need_the_encoder(onion):
     [
         (["--run", "nowhere"], "holds no run of onion"),
         (["--encoder", "nowhere"], "nowhere"),
-        (["--encoder", "tiny", "--task", "x"], "an encoder has no task"),
+        (["--encoder", "tiny", "--task", "x"], "--vocab are for --run only"),
         (["--run", "run", "--int8", "static"], "needs a calibration file"),
         (["--run", "model"], "was made by onion export"),
         (["--run", "run", "--set", "labels=1"], "cannot be changed after training"),

@@ -202,8 +202,20 @@ def _add_compress(command: argparse.ArgumentParser) -> None:
     for name, value in RECIPE.items():
         declared[name] = attrs.evolve(declared[name][0], default=str(value)), None
     _add_declared(command, declared)
+    exported = "with one of these the best model is also written as ONNX, to the folder export in --output"
+    _add_smaller_export(command.add_argument_group("export", exported))
     _add_threads(command)
     command.set_defaults(command=compressing.compress)
+
+
+def _add_smaller_export(command: argparse._ActionsContainer) -> None:
+    """Add the flags by which an exported model becomes smaller."""
+    bits = "8-bit weights in ONNX: dynamic (no data needed) or static (with --calibrate)"
+    command.add_argument("--int8", choices=EIGHT_BITS, metavar="KIND", help=bits)
+    lines = "rows as onion predict reads them from standard input, for --int8 static"
+    command.add_argument("--calibrate", type=Path, metavar="FILE", help=lines)
+    vocab = "file of texts whose tokens the model keeps, such as the training file (default: all tokens)"
+    command.add_argument("--vocab", type=Path, metavar="FILE", help=vocab)
 
 
 def _add_tune(command: argparse.ArgumentParser) -> None:
@@ -333,11 +345,8 @@ def _add_export(command: argparse.ArgumentParser) -> None:
     _add_output(command, "new folder for the model")
     formats = "onnx, paddle (a program that Paddle Inference runs) or huggingface (default: %(default)s)"
     command.add_argument("--format", choices=FORMATS, default=ONNX, metavar="FORMAT", help=formats)
-    bits = "8-bit weights in ONNX: dynamic (no data needed) or static (with --calibrate)"
-    command.add_argument("--int8", choices=EIGHT_BITS, metavar="KIND", help=bits)
-    lines = "rows as onion predict reads them from standard input"
-    command.add_argument("--calibrate", type=Path, metavar="FILE", help=f"{lines}, for --int8 static")
-    texts = f"{lines}, on which the model is held against the original (default: random words)"
+    _add_smaller_export(command)
+    texts = "rows as in --calibrate, on which the model is held against the original (default: random words)"
     command.add_argument("--texts", type=Path, metavar="FILE", help=texts)
     _add_task(command)
     _add_set(command, "override a setting that applies after training, such as threshold=0.3")

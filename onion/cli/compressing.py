@@ -17,4 +17,6 @@ def compress(options: argparse.Namespace) -> int:
     start_paddle(options.threads)
     from onion.tasks.compression.compress import train
 
-    return ended(train(settings, options.output, options.force_resume, options.quiet))
+    exporting = {name: getattr(options, name) for name in ("int8", "calibrate", "vocab")}
+    wanted = exporting if any(exporting.values()) else None
+    return ended(train(settings, options.output, options.force_resume, options.quiet, wanted))

@@ -24,7 +24,7 @@ def export(options: argparse.Namespace) -> int:
 def _of_run(options: argparse.Namespace, made: dict[str, Any]) -> dict[str, Any]:
     from onion.tasks.export.export import export as write
 
-    more = {"task_name": options.task, "settings": chosen(options)}
+    more = {"task_name": options.task, "settings": chosen(options), "vocab": options.vocab}
     return write(options.run, options.output, options.format, **made, **more)
 
 
@@ -32,7 +32,7 @@ def _of_encoder(options: argparse.Namespace, made: dict[str, Any]) -> dict[str, 
     from onion.tasks.embedding.pooling import Pooling
     from onion.tasks.export.export_encoder import export_encoder
 
-    if options.task is not None or options.set:
-        raise DataError("an encoder has no task: --task and --set are for --run only")
+    if options.task is not None or options.set or options.vocab is not None:
+        raise DataError("--task, --set and --vocab are for --run only, not for an encoder")
     pooling = Pooling(*(getattr(options, name) for name in ("pooling", "layer", "normalize", "max_length")))
     return export_encoder(options.encoder, options.output, options.format, pooling=pooling, **made)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,6 +24,8 @@ from onion.tasks.compression.settings import CompressSettings
 from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.examples import Examples
+from onion.tasks.export.export import check_arguments, export
+from onion.tasks.export.manifest import is_exported
 from onion.tasks.finetune.fine_tune import Job, Trained, completed, returning
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.recipes import training_data
@@ -34,6 +38,9 @@ from onion.tasks.students.comparison import compared
 
 MEASURED = 2048
 """Training examples, at most, by whose gradients heads and neurons are sorted."""
+
+EXPORT_FOLDER = "export"
+"""The folder of the exported model in that of a run."""
 
 HIDDEN_WEIGHT = 0.1
 """Of each layer's hidden states in the loss, beside 1 of the outputs (DynaBERT's ``run_glue.py``)."""
@@ -77,17 +84,33 @@ def compress(
     return CompressJob.of(CompressSettings.of(given)).onion(anchored(output), force_resume)
 
 
-def train(settings: CompressSettings, output: Path, force_resume: bool = False, quiet: bool = False) -> Trained:
+def train(
+    settings: CompressSettings,
+    output: Path,
+    force_resume: bool = False,
+    quiet: bool = False,
+    exporting: Mapping[str, Any] | None = None,
+) -> Trained:
     """Train a smaller model, and compare it with the one that it was made of; the same call resumes the training.
+
+    Args:
+        settings: what is asked for.
+        output: the folder for checkpoints and the log.
+        force_resume: resume in the folder even if its training differs. Default False.
+        quiet: whether the progress bar is hidden. Default False.
+        exporting: arguments of :func:`onion.tasks.export.export.export`, by which the best model is written to the
+            folder ``export`` in ``output``, in the place of an earlier one. Default: it is not exported.
 
     Returns:
         What a fine-tuning reports, and figures, parameters and seconds per 1000 texts of both, ``teacher`` and
-        ``student``.
+        ``student``, and of what was ``exported``.
 
     Raises:
         OnionError: a file, the run or the folder is invalid; no partial output is left.
     """
     begun = perf_counter()
+    if exporting is not None:
+        check_arguments(**exporting)
     job = CompressJob.of(settings)
     runner = returning(job.onion(anchored(output), force_resume), quiet)
     runner[RunFolder].look()
@@ -95,7 +118,18 @@ def train(settings: CompressSettings, output: Path, force_resume: bool = False, 
     trained = completed(job, runner, begun)
     if trained.signal is not None:
         return trained
-    return Trained({**trained.report, **compared(job.teacher, Predictor.load(output), str(job.files.dev))}, None)
+    exported = None if exporting is None else _exported(output, exporting)
+    sides = compared(job.teacher, Predictor.load(output), str(job.files.dev), exported)
+    return Trained({**trained.report, **sides}, None)
+
+
+def _exported(run: Path, arguments: Mapping[str, Any]) -> Predictor:
+    """Export a run into its own folder, and return what predicts with it."""
+    target = run / EXPORT_FOLDER
+    if is_exported(target):
+        shutil.rmtree(target)
+    export(run, target, **arguments)
+    return Predictor.load(target)
 
 
 @attrs.frozen

@@ -13,7 +13,6 @@ import numpy as np
 from onion import Runner, RunnerItem, State, __version__
 from onion.checkpointing.new_folder import check_new, new_folder
 from onion.errors import DataError
-from onion.models.families import read_config
 from onion.models.formats.safetensors_file import write_safetensors
 from onion.models.pretrained_encoder import arrays_of
 from onion.tasks.data.features.examples import Examples
@@ -22,12 +21,9 @@ from onion.tasks.export.comparison import answers, compare
 from onion.tasks.export.exported_network import inputs_of
 from onion.tasks.export.graph import graph_of_task
 from onion.tasks.export.manifest import Manifest, is_exported, sums_of
-from onion.tasks.export.names import (
-    DECODER,
-    HUGGINGFACE,
-    ONNX,
-)
+from onion.tasks.export.names import DECODER, HUGGINGFACE, ONNX
 from onion.tasks.export.samples import file_lines, sample_lines
+from onion.tasks.export.vocabulary import with_vocabulary_of
 from onion.tasks.export.writing import AT_ONCE, check_choices, write_onnx
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.recipes import in_order
@@ -43,6 +39,7 @@ def export(
     int8: str | None = None,
     calibrate: str | Path | None = None,
     texts: str | Path | None = None,
+    vocab: str | Path | None = None,
     task_name: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -60,6 +57,8 @@ def export(
         int8: ``dynamic`` or ``static``: weights of 8 bits in an ONNX model. Default: 32.
         calibrate: for ``static``, a file of rows, as ``onion predict`` reads them from standard input.
         texts: a file of such rows, which the model is held against. Default: rows of random words.
+        vocab: a file of texts whose tokens the model keeps (``vocabulary.py``), in lines of any kind; not with
+            ``texts``, nor in transformers' layout. Default: it keeps all.
         task_name: which task of a run of several.
         settings: of the task, instead of those that it was trained with; see ``Task.adjusted``.
 
@@ -69,28 +68,30 @@ def export(
         WeightsError: the model differs from the run, or cannot be written.
         OnionError: a package is not installed.
     """
-    check_choices(format, int8, calibrate)
+    check_arguments(format, int8=int8, calibrate=calibrate, texts=texts, vocab=vocab)
     output = Path(output)
     check_new(output)
     folder = find_run(run)
     if is_exported(folder):
         raise DataError(f"{folder} was made by onion export; export the run that it was made of.")
     predictor = Predictor.load(folder, settings, task_name)
-    lines = sample_lines(predictor.task, predictor.tokenizer) if texts is None else file_lines(Path(texts))
+    made = predictor if vocab is None else with_vocabulary_of(predictor, Path(vocab))
+    lines = sample_lines(predictor.task, made.tokenizer) if texts is None else file_lines(Path(texts))
     with new_folder(output) as target:
         if format == HUGGINGFACE:
             write_model(folder, target, output.name, task_name)
         else:
-            write_record(folder, target, predictor.task, task_name)
-            _write_decoder(target, predictor)
-            graph = graph_of_task(predictor.task, read_config(folder / "config.json"))
+            config = made.network.encoder.config
+            write_record(folder, target, made.task, task_name, made.tokenizer, config)
+            _write_decoder(target, made)
+            graph = graph_of_task(made.task, config)
             if format == ONNX:
-                batches = None if calibrate is None else _batches(predictor, file_lines(Path(calibrate)))
-                write_onnx(target, graph, arrays_of(predictor.network), int8, batches)
+                batches = None if calibrate is None else _batches(made, file_lines(Path(calibrate)))
+                write_onnx(target, graph, arrays_of(made.network), int8, batches)
             else:
                 from onion.tasks.export.paddle_program import write_program
 
-                write_program(target, graph, predictor.network, predictor.network.encoder)
+                write_program(target, graph, made.network, made.network.encoder)
         write_answers(target, lines, answers(predictor, lines))
         manifest = Manifest(format, predictor.task.name, __version__, int8, {}, sums_of(target))
         manifest.write(target)
@@ -99,6 +100,29 @@ def export(
         manifest = attrs.evolve(manifest, compared=compared.told(int8))
         manifest.write(target)
     return attrs.asdict(manifest)
+
+
+def check_arguments(
+    format: str = ONNX,
+    *,
+    int8: str | None = None,
+    calibrate: str | Path | None = None,
+    texts: str | Path | None = None,
+    vocab: str | Path | None = None,
+) -> None:
+    """Refuse arguments of :func:`export` that do not go together, before anything is made.
+
+    Raises:
+        DataError: one is unknown, contradicts another one, or is a file that is not there.
+    """
+    check_choices(format, int8, calibrate)
+    if vocab is not None and format == HUGGINGFACE:
+        raise DataError(f"vocab is for the formats onnx and paddle, not for {format}")
+    if vocab is not None and texts is not None:
+        raise DataError("with vocab the model is held against words that it has kept; leave out texts")
+    for name, path in {"calibrate": calibrate, "texts": texts, "vocab": vocab}.items():
+        if path is not None and not Path(path).is_file():
+            raise DataError(f"{name}: {path} is no file")
 
 
 def _write_decoder(target: Path, predictor: Predictor) -> None:

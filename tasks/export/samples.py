@@ -19,8 +19,8 @@ from onion.tasks.task import Task
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89)
 """Tokens of the texts, and once more than the task reads."""
 
-MARKS = "#▁Ġ"
-"""What tokens begin with that are parts of words, or beginnings."""
+BEGINNINGS = "▁Ġ"
+"""What tokens begin with that are beginnings of words, in vocabularies that mark these."""
 
 
 def sample_lines(task: Task, tokenizer: Tokenizer) -> list[str]:
@@ -45,10 +45,15 @@ def file_lines(path: Path) -> list[str]:
 def sample_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
     """Return texts of random words of the vocabulary, the last one of twice ``max_length`` words."""
     known = tokenizer.tokens(word_ids(tokenizer))
-    words = [word for word in ((token or "").strip(MARKS) for token in known) if word.isalpha()]
+    words = [word for word in (_word(token or "") for token in known) if word.isalpha()]
     generator = np.random.Generator(np.random.PCG64(0))  # by name, since numpy may change its default generator
     lengths = [*LENGTHS, 2 * max_length]
     return [" ".join(words[number] for number in generator.integers(0, len(words), length)) for length in lengths]
+
+
+def _word(token: str) -> str:
+    """Return the word that a token is; "##ing", which is a part of one, stays as it is."""
+    return token.lstrip(BEGINNINGS)
 
 
 def _row(task: Task, tokenizer: Tokenizer, text: str, other: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import OnionError
 from onion.models.families import read_config
+from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.prepared import HUB
@@ -89,7 +90,14 @@ def write_model(
     return task
 
 
-def write_record(run: Path, folder: Path, task: Task, task_name: str | None = None) -> None:
+def write_record(
+    run: Path,
+    folder: Path,
+    task: Task,
+    task_name: str | None = None,
+    tokenizer: Tokenizer | None = None,
+    config: PretrainedConfig | None = None,
+) -> None:
     """Write tokenizer, config, settings and task of a run, all that predictions need besides the network.
 
     Args:
@@ -97,13 +105,15 @@ def write_record(run: Path, folder: Path, task: Task, task_name: str | None = No
         folder: the target, created if it does not exist.
         task: of the run, perhaps with other settings.
         task_name: which task of a run of several.
+        tokenizer: Default: that of the run.
+        config: of the encoder. Default: that of the run.
 
     Raises:
         CheckpointError: the folder has no run.
         WeightsError: a file cannot be written.
     """
-    config = read_config(run / "config.json")
-    Tokenizer.from_pretrained(run).save_pretrained(folder)
+    config = config or read_config(run / "config.json")
+    (tokenizer or Tokenizer.from_pretrained(run)).save_pretrained(folder)
     write_json(folder / "config.json", {**config.to_dict(), **config_of(task, config.model_type)})
     write_json(folder / RUN_FILE, _public(_record_of(read_record(run), task_name)))
     write_json(folder / SETTINGS_FILE, _public(read_json(run, SETTINGS_FILE)))

@@ -17,23 +17,32 @@ TURNS = 3
 """How often each side is measured; the shortest time counts, since anything else on the machine adds to it."""
 
 
-def compared(teacher: Predictor, student: Predictor, path: str) -> dict[str, Any]:
+def compared(
+    teacher: Predictor, student: Predictor, path: str, exported: Predictor | None = None
+) -> dict[str, Any]:
     """Return figures, parameters and seconds per 1000 texts of both, and how many times faster the student is.
 
-    Both predict the same rows in turns, from text to label, with the threads that Paddle has.
+    All predict the same rows in turns, from text to label, with the threads that Paddle has.
 
     Args:
         teacher: the one.
         student: the other, of the same task.
         path: a labelled file.
+        exported: what was made of the student by ``onion export``. Default: nothing was.
     """
-    sides = {"teacher": teacher, "student": student}
+    sides = {"teacher": teacher, "student": student, **({} if exported is None else {"exported": exported})}
     seconds = _seconds(sides, path)
-    found: dict[str, Any] = {f"teacher.{name}": value for name, value in figures(teacher, path).items()}
+    found: dict[str, Any] = {}
     for name, side in sides.items():
-        found[f"{name}.parameters"] = sum(int(each.size) for each in side.network.parameters())
+        if side is not student:  # its figures are those of the training's best test
+            found |= {f"{name}.{figure}": value for figure, value in figures(side, path).items()}
+        if side is not exported:
+            found[f"{name}.parameters"] = sum(int(each.size) for each in side.network.parameters())
         found[f"{name}.seconds_per_1000"] = round(seconds[name], 4)
-    return {**found, "times_faster": round(seconds["teacher"] / seconds["student"], 1)}
+    found["times_faster"] = round(seconds["teacher"] / seconds["student"], 1)
+    if exported is not None:
+        found["exported.times_faster"] = round(seconds["teacher"] / seconds["exported"], 1)
+    return found
 
 
 def figures(predictor: Predictor, path: str) -> dict[str, float]:

@@ -133,6 +133,23 @@ def test_the_command_trains_and_the_same_command_tells_the_figures_again(given, 
     assert reports[0]["times_faster"] > 0
 
 
+def test_the_best_model_is_exported_into_the_run_in_the_place_of_an_earlier_one(given, films_folder, tmp_path, capsys):
+    command = ["compress", "--output", str(tmp_path / "out"), "--quiet", "--int8", "dynamic", "--vocab", given()["train"]]
+    for name, value in given(width=0.5, passes=1).items():
+        command += [f"--{name.replace('_', '-')}", str(value)]
+    for _ in range(2):
+        assert main(command) == 0
+        report = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert report["exported.accuracy"] == evaluate(tmp_path / "out" / "export", films_folder / "dev.tsv")["accuracy"]
+        assert report["exported.times_faster"] > 0
+
+
+def test_flags_of_the_export_are_checked_before_the_training(given, tmp_path):
+    with pytest.raises(DataError, match="nothing.txt is no file"):
+        train(CompressSettings.of(given(width=0.5)), tmp_path / "out", exporting={"vocab": tmp_path / "nothing.txt"})
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_is_compressed_can_be_exported_and_compressed_again(given, films_folder, tmp_path):
     train(CompressSettings.of(given(width=0.5, passes=1)), tmp_path / "half", quiet=True)
     manifest = export(tmp_path / "half", tmp_path / "model")
