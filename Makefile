@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo pretraining-counts pretraining-parity pretraining train-sst2 results composition serve-load students wheel sdist docs docs-serve portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo pretraining-counts pretraining-parity pretraining train-sst2 results composition serve-load students compression wheel sdist docs docs-serve portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -168,7 +168,7 @@ train-sst2: $(READY)
 	@test -e $(DATA)/train.tsv || { echo "SST-2 is not in $(DATA); give its folder: make train-sst2 DATA=..."; exit 2; }
 	$(VENV)/bin/onion train --task classification --train $(DATA)/train.tsv --dev $(DATA)/dev.tsv --passes 1 --output out/sst2
 
-results composition students pretraining gpu pretraining-counts: DATA = ../shared/data
+results composition students compression pretraining gpu pretraining-counts: DATA = ../shared/data
 same-bits: DATA = ../shared/data/glue/mrpc
 ernie-demo pretraining-parity: DATA = ../shared/data/ernie_pretrain_demo
 
@@ -193,6 +193,11 @@ pretraining: $(VENV)/.ready-chinese $(VENV)/.ready-entities
 ## stopped. ROWS="joint_mrpc siamese" does a part; DATA is the folder of all data sets
 composition: $(READY)
 	@$(RUN) -m benchmarks.composition $(ROWS) --data $(DATA)
+
+## smaller models with 8 bits beside those they were made of: docs/compressed.md. Resumes where it stopped. SETS="mrpc
+## sst-2" does a part
+compression: $(READY)
+	@$(RUN) -m benchmarks.compression.study $(SETS) --data $(DATA)
 
 ## small students with and without a teacher: docs/students.md. Resumes where it stopped. SETS="sst-2 chnsenticorp" does a
 ## part, TEACHERS="chnsenticorp=RUN" gives trained teachers; DATA is the folder of all data sets

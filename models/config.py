@@ -177,4 +177,3 @@ class EncoderConfig(PretrainedConfig):
         if found["model_type"] not in MODEL_TYPES:  # before missing keys are reported
             raise WeightsError(f"model_type must be one of {', '.join(MODEL_TYPES)}, got {found['model_type']!r}")
         return found
-

@@ -136,7 +136,6 @@ def sort_parts(encoder: Encoder, heads: Sequence[np.ndarray], neurons: Sequence[
             parameter.set_value(np.take(parameter.numpy(), order[part], axis))
 
 
-
 class Narrowed:
     """A narrowed encoder for a moment: it shares what is not cut, takes copies of the rest, and gives back gradients.
 

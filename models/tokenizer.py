@@ -111,7 +111,9 @@ class Tokenizer:
             DataError: it is no WordPiece of the library's own.
         """
         if not (can_be_cut(self._backend) and isinstance(self._prepare, Characters)):
-            raise DataError("the vocabulary of this tokenizer cannot be cut, only that of a WordPiece (BERT, ERNIE) can")
+            raise DataError(
+                "the vocabulary of this tokenizer cannot be cut, only that of a WordPiece (BERT, ERNIE) can"
+            )
         kept = spelled_out(self._backend, ids)
         return Tokenizer(cut(self._backend, kept), self.settings), kept
 

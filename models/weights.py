@@ -202,8 +202,8 @@ def write_weights(
         raise WeightsError(f"cannot write the layout {layout!r} with the prefix {prefix!r}; {known}")
     if config is not None and not config.has_all_heads and layout != OWN:
         raise WeightsError(
-            f"cannot write the layout {layout!r}: heads were removed from this encoder, and no other library reads such "
-            f"a one; its own layout is {OWN!r}"
+            f"cannot write the layout {layout!r}: heads were removed from this encoder, and no other library reads "
+            f"such a one; its own layout is {OWN!r}"
         )
     path = make_folder(folder) / SAFETENSORS
     named = dict(naming.to_theirs(name, array, layout, prefix, config) for name, array in arrays.items())

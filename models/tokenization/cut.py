@@ -29,7 +29,7 @@ def spelled_out(backend: tokenizers.Tokenizer, ids: Iterable[int]) -> list[int]:
     """
     vocab = backend.get_vocab()
     prefix = backend.model.continuing_subword_prefix
-    tokens = {backend.id_to_token(each) for each in ids} | {added.content for added in _added(backend)}
+    tokens = {*_tokens(backend, ids), *(added.content for added in backend.get_added_tokens_decoder().values())}
     characters = set("".join(token.removeprefix(prefix) for token in tokens))
     letters = {letter for each in characters for letter in (each, prefix + each)}
     return sorted({vocab[token] for token in tokens | letters if token in vocab})
@@ -40,7 +40,7 @@ def cut(backend: tokenizers.Tokenizer, ids: Iterable[int]) -> tokenizers.Tokeniz
 
     A text whose tokens are all kept is tokenized as before; other words are spelled with smaller pieces, or unknown.
     """
-    new = {backend.id_to_token(old): number for number, old in enumerate(ids)}
+    new = {token: number for number, token in enumerate(_tokens(backend, ids))}
     content: dict[str, Any] = json.loads(backend.to_str())
     content["model"]["vocab"] = new
     content["added_tokens"] = [{**each, "id": new[each["content"]]} for each in content["added_tokens"]]
@@ -48,8 +48,9 @@ def cut(backend: tokenizers.Tokenizer, ids: Iterable[int]) -> tokenizers.Tokeniz
     return tokenizers.Tokenizer.from_str(json.dumps(content))
 
 
-def _added(backend: tokenizers.Tokenizer) -> list[tokenizers.AddedToken]:
-    return list(backend.get_added_tokens_decoder().values())
+def _tokens(backend: tokenizers.Tokenizer, ids: Iterable[int]) -> list[str]:
+    found = map(backend.id_to_token, ids)
+    return [token for token in found if token is not None]
 
 
 def _renumber(processor: Any, new: dict[str, int]) -> None:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from onion.engine.item_holder import Holder
 
 PLAIN = (str, int, float, bool)
+FEW = 8
+"""Numbers of a list that are drawn, at most."""
+
 ARROWS = {True: "↕", False: "↓", None: "·"}
 
 
@@ -49,11 +52,18 @@ def settings(item: RunnerItem) -> str:
             continue
         if isinstance(value, PLAIN):
             shown += [f"{name}={value!r}"] if value != default else []
-        elif isinstance(value, timedelta):
+        elif isinstance(value, timedelta) or _is_row(value):
             shown.append(f"{name}={value}")
         elif type(value).__module__ != "builtins":
             shown.append(shortened(value) if isinstance(value, Path) else type(value).__name__)
     return f"{type(item).__name__}({', '.join(shown)})"
+
+
+def _is_row(value: object) -> bool:
+    """Return whether a value is a few numbers."""
+    if not isinstance(value, (list, tuple)) or not 0 < len(value) <= FEW:
+        return False
+    return all(isinstance(each, (int, float)) for each in value)
 
 
 def as_text(runner: Holder) -> str:

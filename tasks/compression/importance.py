@@ -25,8 +25,8 @@ class Importance(RunnerItem):
 
     A head's importance is the absolute derivative of the loss by a factor of its output; a neuron's the first-order
     change of the loss if its weights were removed, of each of its two matrices. Both follow from the weights and their
-    gradients, batch by batch, and are added up. There is no dropout meanwhile, no parameter moves, and the gradients are
-    cleared.
+    gradients, batch by batch, and are added up. There is no dropout meanwhile, no parameter moves, and the gradients
+    are cleared.
 
     Args:
         network: a layer with an :class:`onion.models.encoder.Encoder` as ``encoder``.

@@ -31,6 +31,7 @@ class CompressSettings(Settings):
     run: str = setting("model", "run of onion train to make smaller", TEXT, metavar="DIR|NAME")
     width: float = setting("model", "share of heads and neurons to keep", SHARE, 1.0, convert=as_float)
     layers: int | None = setting("model", "layers to keep", NATURAL, None, told="all")
+
     @layers.validator
     def _smaller(self, _: Any, layers: int | None) -> None:
         if self.width == 1 and layers is None:

@@ -46,7 +46,9 @@ class Widths(RunnerItem):
 
     def __init__(self, widths: Sequence[float], *networks: nn.Layer) -> None:
         if not widths or not networks or len(set(widths)) < len(widths):
-            raise CompositionError(f"Widths needs different widths and a network, got {list(widths)} and {len(networks)}.")
+            raise CompositionError(
+                f"Widths needs different widths and a network, got {list(widths)} and {len(networks)}."
+            )
         self.widths = sorted(widths, reverse=True)
         self.networks = networks
         self.runs_a_step = len(self.widths)

@@ -30,8 +30,8 @@ def _difference_of(network: nn.Layer) -> Difference:
 class OutputLoss(TeacherLoss):
     """The teacher's outputs as targets, in the way of the network's task; without the labels.
 
-    * Classes, the tags of words, masked words: the Kullback-Leibler divergence from the teacher's distribution, the mean
-      over texts, words or masked words (Hinton, Vinyals and Dean 2015, at temperature 1).
+    * Classes, the tags of words, masked words: the Kullback-Leibler divergence from the teacher's distribution, the
+      mean over texts, words or masked words (Hinton, Vinyals and Dean 2015, at temperature 1).
     * Several labels: that of each label, present or not, the mean over texts and labels.
     * Spans: that of the distributions of begins and of ends over the tokens of a text, the mean over both and texts.
     * Numbers, scores, the emissions of a CRF, and the outputs of networks of others: the mean squared error.

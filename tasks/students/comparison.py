@@ -17,9 +17,7 @@ TURNS = 3
 """How often each side is measured; the shortest time counts, since anything else on the machine adds to it."""
 
 
-def compared(
-    teacher: Predictor, student: Predictor, path: str, exported: Predictor | None = None
-) -> dict[str, Any]:
+def compared(teacher: Predictor, student: Predictor, path: str, exported: Predictor | None = None) -> dict[str, Any]:
     """Return figures, parameters and seconds per 1000 texts of both, and how many times faster the student is.
 
     All predict the same rows in turns, from text to label, with the threads that Paddle has.

@@ -47,7 +47,9 @@ def given(run, films_folder):
     ("sizes", "heads", "neurons", "layers"),
     [({"width": 0.5}, 2, 32, 2), ({"layers": 1}, 4, 64, 1), ({"width": 0.25, "layers": 1}, 1, 16, 1)],
 )
-def test_a_compressed_run_is_smaller_and_read_like_every_run(sizes, heads, neurons, layers, given, films_folder, tmp_path):
+def test_a_compressed_run_is_smaller_and_read_like_every_run(
+    sizes, heads, neurons, layers, given, films_folder, tmp_path
+):
     report = train(CompressSettings.of(given(**sizes)), tmp_path / "out", quiet=True).report
     config = read_config(tmp_path / "out" / "config.json")
     found = config.num_attention_heads, config.intermediate_size, config.num_hidden_layers, config.head_size
@@ -98,9 +100,7 @@ def test_the_loss_at_the_full_size_is_none(given, tmp_path):
 
 def test_the_teacher_is_not_trained_and_labels_are_not_read(given, films_folder, tmp_path):
     other = films_folder / "train.tsv"
-    wrong = write_tsv(
-        tmp_path / "wrong.tsv", [(text, "good") for text, _ in films(128, seed=1)]
-    )
+    wrong = write_tsv(tmp_path / "wrong.tsv", [(text, "good") for text, _ in films(128, seed=1)])
     sides = []
     for number, path in enumerate((other, wrong)):
         runner = compress(given()["run"], path, given()["dev"], tmp_path / str(number), layers=1, **SHORT)
@@ -120,11 +120,12 @@ def test_it_resumes_exactly(changes, given, tmp_path):
     assert_resumes_exactly(make, tmp_path, steps=6, cuts=[4])
 
 
+def as_flags(settings):
+    return [word for name, value in settings.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+
+
 def test_the_command_trains_and_the_same_command_tells_the_figures_again(given, tmp_path, capsys):
-    flags = {name: value for name, value in given(width=0.5, passes=1).items()}
-    command = ["compress", "--output", str(tmp_path / "out"), "--quiet"]
-    for name, value in flags.items():
-        command += [f"--{name.replace('_', '-')}", str(value)]
+    command = ["compress", "--output", str(tmp_path / "out"), "--quiet", *as_flags(given(width=0.5, passes=1))]
     reports = []
     for _ in range(2):
         assert main(command) == 0
@@ -134,18 +135,29 @@ def test_the_command_trains_and_the_same_command_tells_the_figures_again(given, 
 
 
 def test_the_best_model_is_exported_into_the_run_in_the_place_of_an_earlier_one(given, films_folder, tmp_path, capsys):
-    command = ["compress", "--output", str(tmp_path / "out"), "--quiet", "--int8", "dynamic", "--vocab", given()["train"]]
+    command = [
+        "compress",
+        "--output",
+        str(tmp_path / "out"),
+        "--quiet",
+        "--int8",
+        "dynamic",
+        "--vocab",
+        given()["train"],
+    ]
     for name, value in given(width=0.5, passes=1).items():
         command += [f"--{name.replace('_', '-')}", str(value)]
     for _ in range(2):
         assert main(command) == 0
         report = json.loads(capsys.readouterr().out.splitlines()[-1])
-        assert report["exported.accuracy"] == evaluate(tmp_path / "out" / "export", films_folder / "dev.tsv")["accuracy"]
+        assert (
+            report["exported.accuracy"] == evaluate(tmp_path / "out" / "export", films_folder / "dev.tsv")["accuracy"]
+        )
         assert report["exported.times_faster"] > 0
 
 
 def test_flags_of_the_export_are_checked_before_the_training(given, tmp_path):
-    with pytest.raises(DataError, match="nothing.txt is no file"):
+    with pytest.raises(DataError, match="is no file"):
         train(CompressSettings.of(given(width=0.5)), tmp_path / "out", exporting={"vocab": tmp_path / "nothing.txt"})
     assert not (tmp_path / "out").exists()
 
@@ -155,8 +167,9 @@ def test_what_is_compressed_can_be_exported_and_compressed_again(given, films_fo
     manifest = export(tmp_path / "half", tmp_path / "model")
     assert manifest["compared"]["largest_difference"] < 1e-5
     again = Predictor.load(tmp_path / "model")
-    texts = again.task.text_rows(["a lovely warm film"])
-    assert [each["label"] for each in again(texts)] == [each["label"] for each in predict_texts(tmp_path / "half", ["a lovely warm film"])]
+    text = ["a lovely warm film"]
+    (ours,), (theirs,) = again(again.task.text_rows(text)), predict_texts(tmp_path / "half", text)
+    assert ours["label"] == theirs["label"]
     settings = CompressSettings.of(given(run=str(tmp_path / "half"), width=0.5, layers=1, passes=1))
     train(settings, tmp_path / "quarter", quiet=True)
     config = read_config(tmp_path / "quarter" / "config.json")

@@ -4,7 +4,17 @@ import numpy as np
 import paddle
 import pytest
 
-from onion import DataProvider, Evaluator, Forward, GradientMachine, OutputsToBatch, ParameterUpdater, Runner, RunnerItem, Saver
+from onion import (
+    DataProvider,
+    Evaluator,
+    Forward,
+    GradientMachine,
+    OutputsToBatch,
+    ParameterUpdater,
+    Runner,
+    RunnerItem,
+    Saver,
+)
 from onion.errors import CompositionError
 from onion.models.hidden_states import WithHiddenStates
 from onion.models.narrowing import narrow
@@ -26,7 +36,9 @@ class Seen(RunnerItem):
 
     def on_batch(self, state):
         config = self.network.encoder.config
-        self.sizes.append((config.num_attention_heads, config.num_hidden_layers, len(self.network.encoder.encoder.layers)))
+        self.sizes.append(
+            (config.num_attention_heads, config.num_hidden_layers, len(self.network.encoder.encoder.layers))
+        )
 
 
 class Gradients(RunnerItem):
@@ -72,7 +84,9 @@ def test_what_is_beyond_the_widest_does_not_move():
     network = classifier()
     before = arrays_of(network)
     optimizer = paddle.optimizer.SGD(0.1, parameters=network.parameters())
-    Runner(Batches(batches()), ParameterUpdater(optimizer), Widths([0.5], network), GradientMachine(network)).run(passes=1)
+    Runner(Batches(batches()), ParameterUpdater(optimizer), Widths([0.5], network), GradientMachine(network)).run(
+        passes=1
+    )
     bias = "encoder.encoder.layers.0.linear1.bias"
     half = len(before[bias]) // 2
     now = arrays_of(network)

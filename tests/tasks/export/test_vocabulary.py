@@ -80,7 +80,18 @@ def test_a_cut_tokenizer_is_saved_and_loaded(tokenizer, texts, tmp_path):
 
 
 def test_words_of_known_characters_are_spelled_and_others_unknown(tmp_path):
-    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "star", "rats", "dog", *"astrdog", *(f"##{c}" for c in "astrdog")]
+    names = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "star",
+        "rats",
+        "dog",
+        *"astrdog",
+        *(f"##{c}" for c in "astrdog"),
+    ]
     (tmp_path / "vocab.txt").write_text("\n".join(names) + "\n")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"}))
     whole = Tokenizer.from_pretrained(tmp_path)

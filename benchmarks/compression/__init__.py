@@ -1,0 +1,1 @@
+"""How small and fast trained models become, and what it costs: ``make compression``."""

@@ -1,0 +1,80 @@
+"""A run in the forms in which it can be exported, beside the run that it was made of: figures, sizes, times.
+
+    python -m benchmarks.compression.sides TEACHER RUN TRAIN DEV WORK
+
+One line of JSON: form -> figures on DEV, megabytes, times faster than the teacher as onion predicts with it, rows whose
+prediction changed from the teacher's. "Fewer tokens" are those of TRAIN; static ranges are measured on its first rows.
+All predict the same rows in turns, from text to label, by one thread; the shortest time of each counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from onion.device import use_threads
+from onion.tasks.export.export import export
+from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.students.comparison import figures
+
+FORMS: Mapping[str, Mapping[str, Any]] = {
+    "32 bits": {},
+    "32 bits, fewer tokens": {"vocab": True},
+    "8 bits, dynamic": {"int8": "dynamic"},
+    "8 bits, static": {"int8": "static"},
+}
+TURNS = 3
+ROWS, CALIBRATION = 200, 256
+SMALL_FIGURES = 4
+TEACHER = "teacher"
+
+
+def main(teacher: str, run: str, train: str, dev: str, work: str) -> None:
+    """Export, measure and print."""
+    use_threads(1)
+    sides = {TEACHER: Predictor.load(teacher)}
+    task = sides[TEACHER].task
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        rows = Path(folder) / "calibration.jsonl"
+        some = islice(task.rows(train, labelled=False), CALIBRATION)
+        rows.write_text("".join(json.dumps(row.cells, ensure_ascii=False) + "\n" for row in some), encoding="utf-8")
+        for name, form in FORMS.items():
+            static = form.get("int8") == "static"
+            files = {"vocab": train if form.get("vocab") else None, "calibrate": rows if static else None}
+            export(run, Path(folder) / name, **{**form, **files})
+            sides[name] = Predictor.load(Path(folder) / name, threads=1)
+        seconds, predicted = _timed(sides, list(islice(task.rows(dev, labelled=False), ROWS)))
+        found = {name: _of_side(side, dev, seconds[TEACHER] / seconds[name]) for name, side in sides.items()}
+        for name in FORMS:
+            found[name]["megabytes"] = (Path(folder) / name / "model.onnx").stat().st_size / 1e6
+    for name in sides:
+        changed = sum(ours != theirs for ours, theirs in zip(predicted[TEACHER], predicted[name], strict=True))
+        found[name]["changed"] = changed / len(predicted[name])
+    print(json.dumps(found))
+
+
+def _of_side(side: Predictor, dev: str, faster: float) -> dict[str, Any]:
+    return {**{name: round(value, SMALL_FIGURES) for name, value in figures(side, dev).items()}, "times_faster": faster}
+
+
+def _timed(sides: Mapping[str, Predictor], rows: list[Any]) -> tuple[dict[str, float], dict[str, list[Any]]]:
+    """Return the shortest time of each side, and the labels that it predicts."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    predicted: dict[str, list[Any]] = {}
+    for _ in range(TURNS):
+        for name, side in sides.items():
+            begun = perf_counter()
+            answers = list(side(rows))
+            times[name].append(perf_counter() - begun)
+            predicted[name] = [answer["label"] for answer in answers]
+    return {name: min(each) for name, each in times.items()}, predicted
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

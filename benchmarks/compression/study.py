@@ -1,0 +1,195 @@
+"""``make compression``: narrower and shallower models with 8 bits, beside the models that they were made of.
+
+    python -m benchmarks.compression.study [SET ...] [--seeds N] [--data FOLDER] [--out FOLDER] [--table FILE]
+
+A model is fine-tuned by ``onion train``, compressed by ``onion compress``, and both are exported in several forms and
+measured by one thread (``sides.py``). The checkpoint is chosen on a twentieth of the training file, and the figures are
+those of the dev file, which nothing was chosen on. A run that was interrupted goes on; one that is finished is not made
+again as long as its command line and its data are the same.
+
+    OUT/SET.SIZE.SEED.DIGEST.json    a result
+    OUT/runs/                        the folders of the trainings
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.composition import last_object
+from benchmarks.compression.sides import CALIBRATION, FORMS, ROWS, TEACHER
+from benchmarks.frame.processes import FailedError, end_of, run_logged
+from benchmarks.frame.study import Result, Study, sum_of
+from benchmarks.frame.tables import MISSING, table, where_and_when
+
+SEEDS = (1, 2, 3)
+CHOSEN_ON = 0.05
+"""The share of the training file on which the checkpoint is chosen."""
+
+
+@dataclass(frozen=True)
+class Set:
+    """A data set: its folder, what is fine-tuned on it and how, and how it is compressed."""
+
+    folder: str
+    encoder: str
+    train: str
+    compress: str
+    figure: str = "accuracy"
+
+
+SETS = {
+    "mrpc": Set("glue/mrpc", "minilm", "--passes 5", "--passes 3"),
+    "sst-2": Set("glue/sst-2", "minilm", "--passes 2 --max-length 64", "--passes 2"),
+    "chnsenticorp": Set("chnsenticorp", "wiki-zh", "--passes 5 --learning-rate 1e-4", "--passes 3"),
+}
+WHOLE = "whole"
+SIZES = {
+    WHOLE: "",
+    "width 0.5": "--width 0.5",
+    "half the layers": "--layers {half}",
+    "both": "--width 0.5 --layers {half}",
+}
+HALF = {"minilm": 3, "wiki-zh": 2}
+"""Encoder -> half of its layers."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A model of a set in a size, and a seed."""
+
+    set: str
+    size: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.set}, {self.size}, seed {self.seed}"
+
+
+class Compression(Study[Run]):
+    """A run is ``onion train`` or ``onion compress``, and the measuring of its forms."""
+
+    name, text, noun, table = "compression", __doc__, "set", "compressed.md"
+    names = tuple(SETS)
+    libraries = ("paddlepaddle", "onnxruntime")
+
+    @classmethod
+    def add_options(cls, parser: ArgumentParser) -> None:
+        parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many, of 1, 2, 3")
+
+    def runs(self) -> Iterator[Run]:
+        """Yield the whole model of each set and seed before what is made of it."""
+        for name in SETS:
+            if self.chosen(name):
+                yield from (Run(name, size, seed) for seed in SEEDS[: self.given.seeds] for size in SIZES)
+
+    def files(self, run: Run) -> list[Path]:
+        folder = self.data / SETS[run.set].folder
+        return [folder / "train.tsv", folder / "dev.tsv"]
+
+    def stem(self, run: Run) -> str:
+        return f"{run.set}.{run.size.replace(' ', '-')}.{run.seed}"
+
+    def record(self, run: Run) -> Any:
+        whole = self.line(Run(run.set, WHOLE, run.seed))
+        return [self.line(run), whole, list(FORMS), [sum_of(path) for path in self.files(run)]]
+
+    def place(self, run: Run) -> Path:
+        """Return the folder of a training."""
+        return self.folder / "runs" / self.path(run).stem
+
+    def line(self, run: Run) -> str:
+        """Return the command line, with names in braces where paths come."""
+        of, shared = SETS[run.set], f"--train {{train}} --dev {CHOSEN_ON} --seed {run.seed} --output {{run}}"
+        if run.size == WHOLE:
+            return f"train --task classification --encoder {of.encoder} {of.train} {shared}"
+        sizes = SIZES[run.size].format(half=HALF[of.encoder])
+        return f"compress --run {{whole}} {sizes} {of.compress} {shared}"
+
+    def execute(self, run: Run) -> Result:
+        train, dev = self.files(run)
+        names = {"train": train, "whole": self.place(Run(run.set, WHOLE, run.seed)), "run": self.place(run)}
+        words = [part.format(**names) for part in self.line(run).split()]
+        log = self.path(run).with_suffix(".log")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        run_logged(run, [sys.executable, "-m", "onion", *words, "--quiet"], {"OMP_NUM_THREADS": "2"}, log)
+        measured = self.path(run).with_suffix(".sides.log")
+        sides = ["benchmarks.compression.sides", names["whole"], names["run"], train, dev, self.folder]
+        run_logged(run, [sys.executable, "-m", *map(str, sides)], {"OMP_NUM_THREADS": "1"}, measured)
+        found = last_object(measured)
+        if TEACHER not in found:
+            raise FailedError(f"{run}: its last line of JSON has no {TEACHER!r}; {end_of(measured)}")
+        return {"sides": found, "report": last_object(log)}
+
+    def summary(self, result: Result) -> str:
+        return ", ".join(
+            f"{name} {side['accuracy']:.4f} {side['times_faster']:.1f}x" for name, side in result["sides"].items()
+        )
+
+    def page(self) -> str:
+        return "\n".join([HEAD, *(part for name in SETS if (part := self._part(name)))])
+
+    def _part(self, name: str) -> str:
+        runs = [Run(name, size, seed) for size in SIZES for seed in SEEDS]
+        done = {run: result for run in runs if (result := self.read(run)) is not None}
+        if not done:
+            return ""
+        lines = table(COLUMNS, _lines(name, done))
+        return "\n\n".join([f"## {name}, of {SETS[name].encoder}", lines, where_and_when(list(done.values()))]) + "\n"
+
+
+# The page
+
+HEAD = f"""\
+# Compressed models, measured
+
+Made by `make compression`; not edited by hand. A model is fine-tuned on the whole training file, but for a twentieth on
+which its checkpoint is chosen, and [compressed](compression.md) with the same split: half of the heads and neurons, or
+half of the layers, or both. All are exported as ONNX: with 32 bits, with the tokens of the training file only ("fewer
+tokens"), and with 8 bits whose ranges are found each time (dynamic) or were measured on {CALIBRATION} rows of the
+training file (static).
+
+Figures are the accuracy times 100 on the dev file, which nothing was chosen on, for each of the seeds, and the mean
+difference from the whole model as `onion predict` computes it with Paddle. "Times faster" is beside that model too,
+from text to label, by one thread, both in turns; the median over the seeds. "Changed" is the share of the dev file's
+first {ROWS} rows whose label is another one than the whole model's.
+"""
+COLUMNS = ["", "", *(f"seed {seed}" for seed in SEEDS), "difference", "times faster", "MB", "changed"]
+
+
+def _lines(name: str, done: dict[Run, Result]) -> Iterator[list[str]]:
+    """Yield a line for the whole model in Paddle, and one for each size and form."""
+    for size in SIZES:
+        of_size = {run.seed: done.get(Run(name, size, run.seed)) for run in done}
+        forms = [TEACHER, *FORMS] if size == WHOLE else list(FORMS)
+        for number, form in enumerate(forms):
+            sides = {seed: result["sides"][form] for seed, result in of_size.items() if result is not None}
+            if sides:
+                yield ["" if number else size, "Paddle" if form == TEACHER else form, *_cells(sides, of_size)]
+
+
+def _cells(sides: dict[int, dict[str, Any]], of_size: dict[int, Result | None]) -> list[str]:
+    figures = [f"{100 * sides[seed]['accuracy']:.1f}" if seed in sides else MISSING for seed in SEEDS]
+    gains = [100 * (side["accuracy"] - of_size[seed]["sides"][TEACHER]["accuracy"]) for seed, side in sides.items()]  # type: ignore[index]
+    megabytes = [side["megabytes"] for side in sides.values() if "megabytes" in side]
+    return [
+        *figures,
+        f"{statistics.mean(gains):+.1f}",
+        f"{_median(sides, 'times_faster'):.1f}",
+        f"{statistics.median(megabytes):.1f}" if megabytes else "",
+        f"{100 * _median(sides, 'changed'):.1f} %",
+    ]
+
+
+def _median(sides: dict[int, dict[str, Any]], name: str) -> float:
+    values: Sequence[float] = [side[name] for side in sides.values()]
+    return statistics.median(values)
+
+
+if __name__ == "__main__":
+    sys.exit(Compression.main())

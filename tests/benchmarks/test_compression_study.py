@@ -1,0 +1,49 @@
+"""benchmarks.compression: what is run, what decides about a result, what the page says."""
+
+from argparse import Namespace
+
+import pytest
+
+from benchmarks.compression.sides import FORMS, TEACHER
+from benchmarks.compression.study import SIZES, WHOLE, Compression, Run
+
+
+@pytest.fixture
+def study(tmp_path):
+    for folder in ("glue/mrpc", "glue/sst-2"):
+        (tmp_path / "data" / folder).mkdir(parents=True)
+        for name in ("train.tsv", "dev.tsv"):
+            (tmp_path / "data" / folder / name).write_text("text_a\tlabel\na\t1\n", encoding="utf-8")
+    given = {"out": tmp_path / "out", "data": tmp_path / "data", "table": tmp_path / "page.md", "names": [], "seeds": 3}
+    return Compression(Namespace(**given))
+
+
+def result(teacher, accuracy, faster):
+    sides = {name: {"accuracy": accuracy, "times_faster": faster, "changed": 0.02, "megabytes": 8.0} for name in FORMS}
+    sides[TEACHER] = {"accuracy": teacher, "times_faster": 1.0, "changed": 0.0}
+    return {"sides": sides, "versions": {}, "machine": "m", "date": "d"}
+
+
+def test_the_whole_model_of_a_seed_comes_before_what_is_made_of_it(study):
+    runs = [run for run in study.runs() if run.set == "mrpc"]
+    assert [run.size for run in runs] == [*SIZES] * 3
+    assert study.line(Run("mrpc", WHOLE, 2)).startswith("train --task classification --encoder minilm")
+    assert study.line(Run("mrpc", "both", 2)).startswith("compress --run {whole} --width 0.5 --layers 3 ")
+    assert "--seed 2" in study.line(Run("mrpc", "both", 2))
+
+
+def test_every_run_has_a_result_and_a_folder_of_its_own(study):
+    runs = [run for run in study.runs() if run.set != "chnsenticorp"]
+    assert len({study.path(run) for run in runs}) == len({study.place(run) for run in runs}) == len(runs)
+
+
+def test_the_page_compares_with_the_whole_model_of_the_same_seed(study):
+    assert "## mrpc" not in study.page()
+    for seed, (teacher, half) in zip((1, 2), [(0.80, 0.79), (0.82, 0.80)], strict=True):
+        study.keep(Run("mrpc", WHOLE, seed), result(teacher, teacher, 1.1))
+        study.keep(Run("mrpc", "width 0.5", seed), result(teacher, half, 3.2))
+    page = study.page()
+    assert "## mrpc, of minilm" in page
+    assert "| whole | Paddle | 80.0 | 82.0 | not run yet | +0.0 | 1.0 |  | 0.0 % |" in page
+    assert "| width 0.5 | 32 bits | 79.0 | 80.0 | not run yet | -1.5 | 3.2 | 8.0 | 2.0 % |" in page
+    assert "half the layers" not in page
