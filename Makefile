@@ -119,7 +119,7 @@ soak: $(READY)
 online-load: $(READY)
 	@$(RUN) -m benchmarks.online_load
 
-## fetch the chart library of the page that a ControlServer serves
+## fetch the libraries of the pages that ControlServer and onion serve show
 web-assets: $(READY)
 	@$(RUN) -m scripts.web_assets
 
@@ -206,12 +206,12 @@ students: $(READY)
 
 ## the wheel, in dist/
 wheel: $(READY)
-	@$(RUN) -m scripts.web_assets || echo "the page in this wheel will have no curves"
+	@$(RUN) -m scripts.web_assets || echo "the pages in this wheel will lack libraries"
 	$(RUN) -m build --wheel --outdir dist .
 
 ## the source distribution and a wheel built from it, both checked by twine, in dist/
 sdist: $(VENV)/.ready-release
-	@$(RUN) -m scripts.web_assets || echo "the page in these distributions will have no curves"
+	@$(RUN) -m scripts.web_assets || echo "the pages in these distributions will lack libraries"
 	rm -f dist/onion_paddle-*
 	$(RUN) -m build --outdir dist .
 	$(RUN) -m twine check --strict dist/onion_paddle-*

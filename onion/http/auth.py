@@ -114,8 +114,8 @@ class Access:
 
 
 def is_open(path: str) -> bool:
-    """Return whether a path is that of the page or of one of its files."""
-    return path == "/" or path.startswith("/static/")
+    """Return whether a path is that of a page or of one of its files."""
+    return path in ("/", "/docs") or path.startswith("/static/")
 
 
 def _refuse_foreign(host: bytes | None, path: str, headers: Headers) -> None:

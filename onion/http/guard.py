@@ -85,7 +85,9 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), *always]
+                own = message.get("headers", [])
+                names = {name for name, _ in own}  # a page may have a policy of its own
+                message["headers"] = [*own, *(each for each in always if each[0] not in names)]
             await send(message)
 
         try:

@@ -17,7 +17,8 @@ from onion import __version__
 from onion.http.auth import Access
 from onion.http.guard import Guard, add_error_handlers, check_parameters
 from onion.http.messages import reply, retry_after
-from onion.http.page_files import page_routes
+from onion.http.page_files import MEDIA_TYPES, page_routes
+from onion.http.refused import Refused
 from onion.serving.call_log import log_call
 from onion.serving.calls import Calls, GoneError, OverloadedError
 from onion.serving.metrics import ServingMetrics
@@ -29,6 +30,14 @@ from onion.serving.protocols.text_embeddings import text_embeddings_routes
 from onion.serving.served_models import ServedModel, ServedModels
 
 PAGE = Path(__file__).parent / "page"
+
+WITH_IMAGES = (
+    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""The policy of the page of the interface: that of every page, and the images in its style sheet."""
+
+WITHOUT_LIBRARY = "This page needs Swagger UI, which “make web-assets” fetches; /openapi.json is there without it."
 
 CLIENT_GONE = 499  # nginx's code: the client disconnected during its request
 
@@ -52,6 +61,7 @@ def make_app(calls: Calls, metrics: ServingMetrics, access: Access, ready: Calla
     )
     app.include_router(_state_routes(metrics, ready))
     app.include_router(page_routes(PAGE), include_in_schema=False)
+    app.include_router(_interface_page(), include_in_schema=False)
     app.include_router(native_routes(calls, metrics))
     app.include_router(openai_routes(calls))
     app.include_router(open_inference_routes(calls, ready))
@@ -71,6 +81,20 @@ def _only(models: ServedModels, name: str, *kinds: str) -> ServedModel:
     """Return the model of a name, if it is of one of these kinds."""
     model = models[name]
     return model if not kinds or model.servable.kind in kinds else ServedModels([]).first(*kinds)
+
+
+def _interface_page() -> APIRouter:
+    """Return the route of the page that shows the interface, by Swagger UI."""
+    router, content = APIRouter(), (PAGE / "docs.html").read_bytes()
+    there = (PAGE / "vendor" / "swagger-ui-bundle.js").is_file()
+
+    @router.get("/docs")
+    async def interface() -> Response:
+        if not there:
+            raise Refused(WITHOUT_LIBRARY, 404)
+        return Response(content, media_type=MEDIA_TYPES[".html"], headers={"content-security-policy": WITH_IMAGES})
+
+    return router
 
 
 def _state_routes(metrics: ServingMetrics, ready: Callable[[], bool]) -> APIRouter:

@@ -65,13 +65,13 @@ def lay(attacks: Mapping[str, Attack], seconds: float, steps: Path) -> tuple[Pro
     that; or when the training has stopped.
     """
     tallies = {name: Counter[str]() for name in attacks}
-    with _side_by_side(attacks, tallies) as have_worked:
+    with side_by_side(attacks, tallies) as have_worked:
         progress = _watched(steps, seconds, have_worked)
     return progress, tallies
 
 
 @contextmanager
-def _side_by_side(attacks: Mapping[str, Attack], tallies: Mapping[str, Counter[str]]) -> Iterator[Callable[[], bool]]:
+def side_by_side(attacks: Mapping[str, Attack], tallies: Mapping[str, Counter[str]]) -> Iterator[Callable[[], bool]]:
     """Run attacks; give what tells whether each has done its work: it has ended, or was heard among many tries."""
     over, failed = Event(), list[BaseException]()
 

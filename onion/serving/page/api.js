@@ -13,9 +13,14 @@ export async function call(path, body) {
   }
 }
 
-async function send(path, body) {
+// Return the headers by which the service knows its caller.
+export function authorization() {
   const token = sessionStorage.getItem(KEY);
-  const headers = token === null ? {} : { Authorization: `Bearer ${token}` };
+  return token === null ? {} : { Authorization: `Bearer ${token}` };
+}
+
+async function send(path, body) {
+  const headers = authorization();
   const options = body === undefined ? { headers } : { headers, method: "POST", body: JSON.stringify(body) };
   try {
     return await fetch(path, options);

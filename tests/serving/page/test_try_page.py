@@ -5,7 +5,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from onion.serving import app
 from onion.serving.limits import ServingLimits
+from scripts.web_assets import INTERFACE, complete
 from tests.online.http.page.conftest import chromium  # noqa: F401  a fixture
 from tests.serving.services import served
 
@@ -37,7 +39,7 @@ def opened(chromium):  # noqa: F811
     """Open the page of a service; an error in it fails the test."""
     with ExitStack() as held:
 
-        def open_page(server):
+        def open_page(server, path=""):
             context = chromium.new_context()
             held.callback(context.close)
             page, errors = context.new_page(), []
@@ -46,7 +48,7 @@ def opened(chromium):  # noqa: F811
                 "console", lambda said: errors.append(said.text) if "Content Security Policy" in said.text else None
             )
             held.callback(lambda: _none(errors))
-            page.goto(server.url)
+            page.goto(f"{server.url}{path}")
             return page
 
         yield open_page
@@ -161,3 +163,39 @@ def test_every_field_has_a_name_for_screen_readers(opened, service):
         assert page.get_by_label(name, exact=True).count() == 1
     page.select_option("#model", "reader")
     assert [page.get_by_label(name, exact=True).count() for name in ("Question", "Context")] == [1, 1]
+
+
+# -- the interface -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def swagger():
+    if not complete(INTERFACE.vendor, INTERFACE.files):
+        pytest.skip("Swagger UI is not there (make web-assets)")
+
+
+@pytest.mark.usefixtures("swagger")
+def test_the_interface_is_shown_and_tried_out_with_the_token(opened, folders):
+    with served({"films": folders("classification")}, token=TOKEN) as server:
+        page = opened(server, "/docs")
+        page.wait_for_selector("#token[open]")
+        page.fill("#token-value", TOKEN)
+        page.click("#token button")
+        page.wait_for_selector(".opblock")
+        paths = page.locator(".opblock-summary-path").all_inner_texts()
+        assert {"/models", "/v1/embeddings", "/predict"} <= {path.replace("\u200b", "") for path in paths}
+        page.locator(".opblock", has_text="/models").first.locator(".opblock-summary").first.click()
+        page.click(".try-out button")
+        page.click("button.execute")
+        page.wait_for_selector(".live-responses-table")
+        assert "films" in page.inner_text(".live-responses-table .response .response-col_description")
+
+
+def test_without_its_library_the_page_says_so(opened, folders, monkeypatch, tmp_path):
+    for file in app.PAGE.glob("*.*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(app, "PAGE", tmp_path)
+    with served({"films": folders("classification")}) as server:
+        page = opened(server)
+        told = page.request.get(f"{server.url}/docs")
+        assert (told.status, told.json()["error"]) == (404, app.WITHOUT_LIBRARY)

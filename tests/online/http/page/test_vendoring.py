@@ -1,4 +1,4 @@
-"""The chart library of the page: fetched by ``make web-assets``, known by its hashes."""
+"""The libraries of the pages: fetched by ``make web-assets``, known by their hashes."""
 
 import hashlib
 import io
@@ -26,11 +26,11 @@ def archive(folder, files):
 
 def test_a_package_with_another_hash_is_refused(tmp_path):
     path = archive(tmp_path, {"package/a.js": b"1"})
-    digest = web_assets.INTEGRITY.removeprefix("sha512-")
+    digest = web_assets.CHARTS.integrity.removeprefix("sha512-")
     with pytest.raises(SystemExit, match=rf"package-1\.tgz is not what is pinned(?s:.*){re.escape(digest)}") as refused:
-        web_assets.checked(path)
+        web_assets.checked(path, web_assets.CHARTS.integrity)
     found = str(refused.value).rsplit(" ", 1)[1]
-    assert found != web_assets.INTEGRITY
+    assert found != web_assets.CHARTS.integrity
     assert web_assets.checked(path, found) == path
 
 
@@ -50,7 +50,7 @@ def test_only_the_listed_files_are_unpacked_and_complete_afterwards(tmp_path):
 def test_without_npm_the_error_states_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match=r"npm is not on PATH; install Node\.js"):
-        web_assets.packed(tmp_path)
+        web_assets.packed(tmp_path, web_assets.CHARTS.name)
 
 
 def test_the_message_of_npm_is_passed_on_when_it_fails(tmp_path, monkeypatch):
@@ -59,12 +59,12 @@ def test_the_message_of_npm_is_passed_on_when_it_fails(tmp_path, monkeypatch):
     npm.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(SystemExit, match=r"npm pack uplot@[\d.]+ failed \(exit status 1\):\nno such registry"):
-        web_assets.packed(tmp_path)
+        web_assets.packed(tmp_path, web_assets.CHARTS.name)
 
 
 def test_nothing_is_fetched_when_it_is_there(tmp_path):
-    if not web_assets.complete(web_assets.VENDOR):
-        pytest.skip("the chart library is not there (make web-assets)")
+    if not all(web_assets.complete(package.vendor, package.files) for package in web_assets.PACKAGES):
+        pytest.skip("a library is not there (make web-assets)")
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "web_assets.py"],
         env={"PATH": str(tmp_path)},
@@ -72,4 +72,6 @@ def test_nothing_is_fetched_when_it_is_there(tmp_path):
         text=True,
         check=True,
     )
-    assert done.stdout.endswith(f"{web_assets.PACKAGE} is there\n")
+    assert [line.split(": ")[1] for line in done.stdout.splitlines()] == [
+        f"{package.name} is there" for package in web_assets.PACKAGES
+    ]
