@@ -64,7 +64,8 @@ class Task(ABC):
             as ``qid``; None (default): rows are independent.
         head_over: what the head of :meth:`network` is over, for an exported model: ``TEXT_VECTOR``, its layer
             ``classifier`` over the pooled output; ``TOKEN_VECTORS``, that layer over every token; ``MASKED_TOKENS``,
-            BERT's masked LM head. None (default): it is another one, and the task cannot be exported.
+            BERT's masked LM head. None: it is another one, and the task cannot be exported; the default, also of a
+            subclass with a :meth:`network` of its own, which has to say it again.
         decoding_weights: paths of the network's parameters that :meth:`decoding` needs. Default: none.
         max_length: the maximum number of tokens of an example, including special ones.
     """
@@ -77,6 +78,11 @@ class Task(ABC):
     decoding_weights: ClassVar[Sequence[str]] = ()
 
     max_length: int = attrs.field(default=128, validator=NATURAL)
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "network" in vars(cls) and "head_over" not in vars(cls):
+            cls.head_over = None  # that of the inherited network says nothing of this one
 
     # -- data ---------------------------------------------------------------------------------------------------------
 

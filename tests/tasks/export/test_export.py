@@ -14,6 +14,8 @@ from onion.tasks.export.export import export
 from onion.tasks.export.manifest import read_manifest
 from onion.tasks.export.samples import sample_lines
 from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.regression import Regression
+from onion.tasks.task import TEXT_VECTOR
 from tests.tasks.export.conftest import KINDS
 
 pytest.importorskip("onnxruntime")
@@ -129,6 +131,23 @@ def test_a_task_that_does_not_tell_its_head_is_refused(run_of, tmp_path, monkeyp
     with pytest.raises(DataError, match="regression cannot be exported: it does not say what its head is over"):
         export(run_of("regression"), tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_network_of_ones_own_says_anew_what_its_head_is_over():
+    class Own(Regression):
+        def network(self, encoder):
+            return super().network(encoder)
+
+    @attrs.frozen(kw_only=True)
+    class Told(Own):
+        head_over = TEXT_VECTOR
+        network = Own.network
+
+    class Renamed(Regression):
+        name = "renamed"
+
+    assert (Regression.head_over, Own.head_over, Told.head_over) == (TEXT_VECTOR, None, TEXT_VECTOR)
+    assert Renamed.head_over == TEXT_VECTOR
 
 
 @pytest.mark.parametrize("form", ["onnx", "paddle"])
