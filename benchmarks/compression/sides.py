@@ -1,4 +1,4 @@
-"""A run in the forms in which it can be exported, beside the run that it was made of: figures, sizes, times.
+"""A run, and the forms in which it can be exported, beside the run that it was made of: figures, sizes, times.
 
     python -m benchmarks.compression.sides TEACHER RUN TRAIN DEV WORK
 
@@ -32,13 +32,14 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
 TURNS = 3
 ROWS, CALIBRATION = 200, 256
 SMALL_FIGURES = 4
-TEACHER = "teacher"
+TEACHER, RUN = "teacher", "Paddle"
+"""The run that was compressed, and what came of it, as onion predicts with runs."""
 
 
 def main(teacher: str, run: str, train: str, dev: str, work: str) -> None:
     """Export, measure and print."""
     use_threads(1)
-    sides = {TEACHER: Predictor.load(teacher)}
+    sides = {TEACHER: Predictor.load(teacher), RUN: Predictor.load(run)}
     task = sides[TEACHER].task
     with tempfile.TemporaryDirectory(dir=work) as folder:
         rows = Path(folder) / "calibration.jsonl"

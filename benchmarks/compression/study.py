@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.composition import last_object
-from benchmarks.compression.sides import CALIBRATION, FORMS, ROWS, TEACHER
+from benchmarks.compression.sides import CALIBRATION, FORMS, ROWS, RUN, TEACHER
 from benchmarks.frame.processes import FailedError, end_of, run_logged
 from benchmarks.frame.study import Result, Study, sum_of
 from benchmarks.frame.tables import MISSING, table, where_and_when
@@ -150,9 +150,9 @@ HEAD = f"""\
 
 Made by `make compression`; not edited by hand. A model is fine-tuned on the whole training file, but for a twentieth on
 which its checkpoint is chosen, and [compressed](compression.md) with the same split: half of the heads and neurons, or
-half of the layers, or both. All are exported as ONNX: with 32 bits, with the tokens of the training file only ("fewer
-tokens"), and with 8 bits whose ranges are found each time (dynamic) or were measured on {CALIBRATION} rows of the
-training file (static).
+half of the layers, or both. `onion predict` computes a run with Paddle. All are exported as ONNX too: with 32 bits,
+with the tokens of the training file only ("fewer tokens"), and with 8 bits whose ranges are found each time (dynamic)
+or were measured on {CALIBRATION} rows of the training file (static).
 
 Figures are the accuracy times 100 on the dev file, which nothing was chosen on, for each of the seeds, and the mean
 difference from the whole model as `onion predict` computes it with Paddle. "Times faster" is beside that model too,
@@ -166,11 +166,11 @@ def _lines(name: str, done: dict[Run, Result]) -> Iterator[list[str]]:
     """Yield a line for the whole model in Paddle, and one for each size and form."""
     for size in SIZES:
         of_size = {run.seed: done.get(Run(name, size, run.seed)) for run in done}
-        forms = [TEACHER, *FORMS] if size == WHOLE else list(FORMS)
+        forms = [TEACHER if size == WHOLE else RUN, *FORMS]
         for number, form in enumerate(forms):
             sides = {seed: result["sides"][form] for seed, result in of_size.items() if result is not None}
             if sides:
-                yield ["" if number else size, "Paddle" if form == TEACHER else form, *_cells(sides, of_size)]
+                yield ["" if number else size, RUN if form == TEACHER else form, *_cells(sides, of_size)]
 
 
 def _cells(sides: dict[int, dict[str, Any]], of_size: dict[int, Result | None]) -> list[str]:
