@@ -18,6 +18,8 @@ LINGER_BYTES = MIB
 
 TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
+END_OF_HEAD, CLOSE = b"\r\n\r\n", b"connection: close"
+
 ARRIVING = (h11.IDLE, h11.SEND_BODY)
 
 BACKLOG = 128  # connections that the system queues
@@ -79,12 +81,29 @@ class ClosingServer(uvicorn.Server):
         await asyncio.sleep(0)  # which closes them
 
 
+class TellingConnection(h11.Connection):
+    """Tells a client whose request is still arriving that the connection ends with the response.
+
+    h11 itself does not, since the rest of the request may come in time; but then the client would send its next request
+    to a connection that is being closed. It is told in the bytes alone: if h11 knew, uvicorn would close at once.
+    """
+
+    def send(self, event: Any) -> Any:
+        """Return the bytes of an event."""
+        written = super().send(event)
+        if not isinstance(event, h11.Response) or self.their_state is not h11.SEND_BODY:
+            return written
+        head, end, rest = written.partition(END_OF_HEAD)
+        return written if CLOSE in head.lower() else head + b"\r\n" + CLOSE + end + rest
+
+
 class BoundedProtocol(H11Protocol):
     """One connection. uvicorn limits neither the time of a request or of a reader, nor the number of connections."""
 
     def __init__(self, limits: ConnectionLimits, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.access_log = False
+        self.conn = TellingConnection(h11.SERVER, limits.header)
         self._limits = limits
         self._arrival: asyncio.TimerHandle | None = None
         self._departure: asyncio.TimerHandle | None = None

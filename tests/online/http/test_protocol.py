@@ -187,6 +187,21 @@ def test_a_body_that_was_refused_early_is_read_so_that_the_client_gets_the_answe
         assert rest(connection).startswith(b"HTTP/1.1 401")
 
 
+@pytest.mark.parametrize(("at_once", "closes"), [(b"", True), (b"12", True), (b"12345", False)])
+def test_a_client_that_is_answered_before_it_has_sent_all_is_told_that_the_connection_ends(at_once, closes):
+    request = b"POST /nothing " + HEAD + b"Content-Length: 5\r\n\r\n"
+    with serving() as (_, service), dialled(service) as connection:
+        connection.sendall(request + at_once)
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += connection.recv(65536)
+        assert head.startswith(b"HTTP/1.1 404")
+        assert (b"connection: close" in head) == closes
+        if not closes:
+            connection.sendall(request + at_once)
+            assert connection.recv(65536)
+
+
 def test_a_client_that_stays_after_the_answer_is_cut_off():
     limits = Limits(seconds=PATIENCE, keep_alive=0.05, connections=1)
     with serving(limits=limits) as (_, service), dialled(service) as connection:
