@@ -46,7 +46,7 @@ def hub_classes(url: str, model: str) -> str:
 
 def triton(url: str, model: str) -> str:
     import numpy as np
-    from tritonclient.http import InferenceServerClient, InferInput
+    from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
 
     client = InferenceServerClient(url.removeprefix("http://"))
     assert client.is_server_live()
@@ -57,9 +57,11 @@ def triton(url: str, model: str) -> str:
     for binary in (True, False):
         given = InferInput(told["inputs"][0]["name"], [2], "BYTES")
         given.set_data_from_numpy(np.array([TEXT.encode(), b"dull"], dtype=object), binary_data=binary)
-        found = client.infer(model, [given])
+        asked = [InferRequestedOutput(name, binary_data=binary) for name in ("label", "probabilities")]
+        found = client.infer(model, [given], outputs=asked)
         answers.append((found.as_numpy("label").tolist(), found.as_numpy("probabilities").tolist()))
-    assert answers[0] == answers[1]
+    assert answers[0][0] == answers[1][0]
+    np.testing.assert_allclose(answers[0][1], answers[1][1], rtol=1e-6)
     return f"infer, binary and JSON: {answers[0][0]}"
 
 

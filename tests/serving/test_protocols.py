@@ -259,6 +259,35 @@ def test_infer_reads_binary_texts_as_tritons_clients_send_them(post):
     assert binary["outputs"] == post("/v2/models/films/infer", {"inputs": [tensor(*TEXTS)]}).json()["outputs"]
 
 
+def unpacked(content):
+    """Texts behind their lengths."""
+    found = []
+    while content:
+        (length,) = struct.unpack("<I", content[:4])
+        found.append(content[4 : 4 + length].decode())
+        content = content[4 + length :]
+    return found
+
+
+@pytest.mark.parametrize("all_of_them", [True, False])
+def test_outputs_are_binary_where_a_client_asks_for_it(all_of_them, post):
+    plain = post("/v2/models/films/infer", {"inputs": [tensor(*TEXTS)]}).json()["outputs"]
+    names = ["label", "probabilities"]
+    binary = {} if all_of_them else {"parameters": {"binary_data": True}}
+    asked = {"inputs": [tensor(*TEXTS)], "outputs": [{"name": name, **binary} for name in names]}
+    if all_of_them:
+        asked["parameters"] = {"binary_data_output": True}
+    response = post("/v2/models/films/infer", asked)
+    length = int(response.headers["inference-header-content-length"])
+    label, probabilities = json.loads(response.content[:length])["outputs"]
+    sizes = [each["parameters"]["binary_data_size"] for each in (label, probabilities)]
+    packed = response.content[length:]
+    assert len(packed) == sum(sizes)
+    wanted = {each["name"]: each["data"] for each in plain}
+    assert unpacked(packed[: sizes[0]]) == wanted["label"]
+    assert np.frombuffer(packed[sizes[0] :], "<f4").tolist() == pytest.approx(wanted["probabilities"])
+
+
 def test_vectors_are_a_tensor(post, folders):
     answer = post("/v2/models/vectors/infer", {"inputs": [tensor(*TEXTS)]}).json()
     expected = Embedder.from_exported(folders("embedding"))(TEXTS)
@@ -311,6 +340,8 @@ def test_metadata_and_health(service):
         ("/models/reader/predict", {"inputs": ["a"]}, 422, "there is no 'question'"),
         ("/v2/models/films/infer", {}, 400, '"inputs", a list of tensors'),
         ("/v2/models/films/infer", {"inputs": [{"datatype": "FP32"}]}, 422, "datatype BYTES"),
+        ("/v2/models/films/infer", {"inputs": [tensor("a")], "outputs": None}, 400, "the name of an output"),
+        ("/v2/models/films/infer", {"inputs": [tensor("a")], "outputs": [{"name": []}]}, 400, "the name of an output"),
         ("/v2/models/films/infer", {"inputs": [{"datatype": "BYTES", "data": [1]}]}, 422, "a list of texts"),
         ("/v2/models/reader/infer", {"inputs": [{"datatype": "BYTES", "data": ["a"]}]}, 422, "question, context"),
     ],

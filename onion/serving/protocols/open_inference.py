@@ -1,8 +1,8 @@
 """The Open Inference Protocol, version 2, over REST: texts as BYTES.
 
-Source: https://github.com/kserve/open-inference-protocol. Inputs may be JSON or, as Triton's clients send them, binary
-behind the JSON (https://github.com/triton-inference-server/server, ``protocol/extension_binary_data.md``); outputs are
-JSON.
+Source: https://github.com/kserve/open-inference-protocol. Inputs and outputs may be JSON or, as Triton's clients send
+and ask for them, binary behind the JSON (https://github.com/triton-inference-server/server,
+``protocol/extension_binary_data.md``).
 """
 
 # No ``from __future__ import annotations``: FastAPI reads the annotations of functions that are defined in functions.
@@ -19,6 +19,7 @@ from onion.http.messages import JsonError, loads, read_body, reply
 from onion.http.refused import Refused
 from onion.serving.calls import Calls
 from onion.serving.protocols.rows import input_names
+from onion.serving.protocols.tensors import Output, written
 from onion.serving.servable import CLASSIFIER, VECTORS, Servable
 from onion.serving.served_models import ServedModel
 
@@ -58,11 +59,12 @@ def open_inference_routes(calls: Calls, ready: Any) -> APIRouter:
         columns = _columns(body, binary, input_names(model.servable))
         rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
         found = await calls.answer(request, model, [_row(each) for each in rows])
-        outputs = _outputs(model.servable, found.answers)
-        asked = {each.get("name") for each in body.get("outputs", ()) if isinstance(each, dict)}
-        kept = [each for each in outputs if not asked or each["name"] in asked]
-        answer = {"model_name": model.name, "model_version": str(model.version), "outputs": kept}
-        return reply({**({"id": body["id"]} if "id" in body else {}), **answer})
+        answer = {"model_name": model.name, "model_version": str(model.version)}
+        given = {"id": body["id"]} if "id" in body else {}
+        content, length = written({**given, **answer}, _asked(body, _outputs(model.servable, found.answers)))
+        if length is None:
+            return Response(content, media_type="application/json")
+        return Response(content, media_type="application/octet-stream", headers={JSON_LENGTH: str(length)})
 
     return router
 
@@ -92,7 +94,14 @@ async def _read(request: Request, limit: int) -> tuple[dict[str, Any], bytes]:
         raise Refused(f"The body: {error}.") from None
     if not isinstance(body, dict) or not isinstance(body.get("inputs"), list):
         raise Refused('The body must be an object with "inputs", a list of tensors.')
+    outputs = body.get("outputs", [])
+    if not isinstance(outputs, list) or not all(_has_name(each) for each in outputs):
+        raise Refused('"outputs" must be a list of objects, each with the name of an output.')
     return body, content[length:]
+
+
+def _has_name(output: Any) -> bool:
+    return isinstance(output, dict) and isinstance(output.get("name"), str)
 
 
 def _columns(body: dict[str, Any], binary: bytes, names: list[str]) -> dict[str, list[str]]:
@@ -145,24 +154,28 @@ def _row(cells: dict[str, str]) -> Any:
     return cells["text_a"] if list(cells) == ["text_a"] else cells
 
 
-def _outputs(servable: Servable, answers: list[Any]) -> list[dict[str, Any]]:
+def _outputs(servable: Servable, answers: list[Any]) -> list[Output]:
     if servable.kind == VECTORS:
-        return [_numbers("embedding", np.stack(answers))]
-    outputs = [_words("prediction", [json.dumps(each, ensure_ascii=False) for each in answers])]
+        return [Output("embedding", np.stack(answers))]
+    outputs = [Output("prediction", [json.dumps(each, ensure_ascii=False) for each in answers])]
     if servable.kind == CLASSIFIER:
-        outputs.append(_words("label", [_label(each) for each in answers]))
-        outputs.append(_numbers("probabilities", np.array([[*each["probabilities"].values()] for each in answers])))
+        outputs.append(Output("label", [_label(each) for each in answers]))
+        outputs.append(Output("probabilities", np.array([[*each["probabilities"].values()] for each in answers])))
     return outputs
+
+
+def _asked(body: dict[str, Any], outputs: list[Output]) -> list[Output]:
+    """Return the outputs that a call asks for, by default all, each in the form in which it wants it."""
+    wanted = {each["name"]: _parameters(each) for each in body.get("outputs", ())}
+    every = _parameters(body).get("binary_data_output", False)
+    kept = [each for each in outputs if not wanted or each.name in wanted]
+    return [Output(each.name, each.values, bool(wanted.get(each.name, {}).get("binary_data", every))) for each in kept]
+
+
+def _parameters(value: dict[str, Any]) -> dict[str, Any]:
+    found = value.get("parameters")
+    return found if isinstance(found, dict) else {}
 
 
 def _label(answer: dict[str, Any]) -> str:
     return answer["label"] if "label" in answer else ",".join(answer["labels"])
-
-
-def _words(name: str, data: list[str]) -> dict[str, Any]:
-    return {"name": name, "datatype": "BYTES", "shape": [len(data)], "data": data}
-
-
-def _numbers(name: str, array: np.ndarray) -> dict[str, Any]:
-    data = array.astype(np.float32).reshape(-1).tolist()
-    return {"name": name, "datatype": "FP32", "shape": list(array.shape), "data": data}
