@@ -59,7 +59,8 @@ def triton(url: str, model: str) -> str:
         given.set_data_from_numpy(np.array([TEXT.encode(), b"dull"], dtype=object), binary_data=binary)
         asked = [InferRequestedOutput(name, binary_data=binary) for name in ("label", "probabilities")]
         found = client.infer(model, [given], outputs=asked)
-        answers.append((found.as_numpy("label").tolist(), found.as_numpy("probabilities").tolist()))
+        labels = [each.decode() if binary else each for each in found.as_numpy("label").tolist()]
+        answers.append((labels, found.as_numpy("probabilities").tolist()))
     assert answers[0][0] == answers[1][0]
     np.testing.assert_allclose(answers[0][1], answers[1][1], rtol=1e-6)
     return f"infer, binary and JSON: {answers[0][0]}"
