@@ -42,6 +42,10 @@ def with_dynamic_ranges(model: onnx.ModelProto, target: Path) -> None:
 def with_static_ranges(model: onnx.ModelProto, target: Path, batches: Iterable[Mapping[str, np.ndarray]]) -> None:
     """Write a model whose products have ranges for their input that were measured on some batches.
 
+    The second product of each feed-forward network keeps 32 bits. What comes into it, behind the activation, is small
+    but for a few numbers, and one range for all of it leaves nothing of the rest: a MiniLM that was fine-tuned on MRPC
+    changed 40 of the 408 answers of its dev file with that product in 8 bits, and 2 without.
+
     Args:
         model: of 32 bits.
         target: the file.
@@ -60,6 +64,7 @@ def with_static_ranges(model: onnx.ModelProto, target: Path, batches: Iterable[M
             _reader(quantization, given),
             quant_format=quantization.QuantFormat.QDQ,
             op_types_to_quantize=["MatMul", "Gather"],
+            nodes_to_exclude=[node.name for node in model.graph.node if _is_behind_activation(node)],
             per_channel=True,
             reduce_range=True,
             activation_type=quantization.QuantType.QUInt8,
@@ -68,6 +73,14 @@ def with_static_ranges(model: onnx.ModelProto, target: Path, batches: Iterable[M
             calibrate_method=quantization.CalibrationMethod.MinMax,
             extra_options={"MatMulConstBOnly": True},
         )
+
+
+SECOND_PRODUCTS = ("linear2.weight", "ff.layer_2.weight")
+"""What the names of the weights end with that stand behind the activation of a feed-forward network."""
+
+
+def _is_behind_activation(node: onnx.NodeProto) -> bool:
+    return node.op_type == "MatMul" and node.input[1].endswith(SECOND_PRODUCTS)
 
 
 def _quantization() -> Any:

@@ -78,6 +78,18 @@ def test_static_ranges_are_measured_on_a_file(kind, run_of, tmp_path):
     assert _size(manifest) < _size(whole)
 
 
+def test_what_stands_behind_an_activation_keeps_32_bits_where_ranges_are_static(run_of, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    run = Predictor.load(run_of("classification"))
+    (tmp_path / "rows.jsonl").write_text("\n".join(sample_lines(run.task, run.tokenizer)) + "\n")
+    export(run_of("classification"), tmp_path / "model", int8="static", calibrate=tmp_path / "rows.jsonl")
+    graph = onnx.load(tmp_path / "model" / "model.onnx").graph
+    whole = {each.name for each in graph.initializer if each.data_type == onnx.TensorProto.FLOAT}
+    layer = "encoder.encoder.layers.1."
+    assert f"{layer}linear2.weight" in whole
+    assert whole.isdisjoint({f"{layer}linear1.weight", f"{layer}self_attn.k_proj.weight"})
+
+
 def _size(manifest):
     return manifest["files"]["model.onnx"]["size"]
 
