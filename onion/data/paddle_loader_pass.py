@@ -8,7 +8,9 @@ in the place of its batch, and with each batch a worker's generators are seeded 
 from __future__ import annotations
 
 import gc
+import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -24,6 +26,9 @@ from onion.errors import DataError
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a name of the system
 """Where Linux has it; elsewhere there is no such folder."""
+
+GONE_INTERVAL = 0.01
+"""Seconds between two looks at whether a worker is gone."""
 
 
 class RunningLoader(Iterator[tuple[int, Any]]):
@@ -114,6 +119,20 @@ def _remove_segments(worker: int) -> None:
     """
     for path in SHARED_MEMORY.glob(f"paddle_{worker}_*"):
         path.unlink(missing_ok=True)
+
+
+def _leave_nothing() -> None:
+    """Remove the shared memory of this worker, which is about to leave.
+
+    Its main thread may make more until the very end, so another process removes what is there after that.
+    """
+    sys.modules["paddle"].base.core._cleanup_mmap_fds()
+    worker = os.getpid()
+    if os.fork() == 0:
+        while os.getppid() == worker:
+            time.sleep(GONE_INTERVAL)
+        _remove_segments(worker)
+        os._exit(0)
 
 
 @contextmanager
@@ -257,7 +276,6 @@ class Beginning:
 
     def __call__(self, worker: int) -> None:
         """Begin the worker of this number."""
-        # Its shared memory ends with it.
-        end_with_parent(sys.modules["paddle"].base.core._cleanup_mmap_fds)
+        end_with_parent(_leave_nothing)
         if self._own is not None:
             self._own(worker)

@@ -327,6 +327,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/http/page_files.py": "pages, which come with the package",
     "onion/http/auth.py": "a token",
     "onion/http/messages.py": "within bounds; tests/online/http/test_fuzz.py",
+    "onion/serving/app.py": "a page, which comes with the package",
     "onion/serving/protocols/open_inference.py": "by messages.py",
     "onion/online/http/routes.py": "by messages.py; tests/online/http/test_fuzz.py",
     "onion/online/journal/journal.py": ("journal",),
