@@ -39,8 +39,8 @@ from onion.tasks.students.comparison import compared
 MEASURED = 2048
 """Training examples, at most, by whose gradients heads and neurons are sorted."""
 
-EXPORT_FOLDER = "export"
-"""The folder of the exported model in that of a run."""
+EXPORT_FOLDER, FRESH_FOLDER = "export", "export.new"
+"""The folder of the exported model in that of a run, and where it is until it is complete."""
 
 HIDDEN_WEIGHT = 0.1
 """Of each layer's hidden states in the loss, beside 1 of the outputs (DynaBERT's ``run_glue.py``)."""
@@ -111,6 +111,7 @@ def train(
     begun = perf_counter()
     if exporting is not None:
         check_arguments(**exporting)
+        _check_place(output / EXPORT_FOLDER)
     job = CompressJob.of(settings)
     runner = returning(job.onion(anchored(output), force_resume), quiet)
     runner[RunFolder].look()
@@ -125,11 +126,22 @@ def train(
 
 def _exported(run: Path, arguments: Mapping[str, Any]) -> Predictor:
     """Export a run into its own folder, and return what predicts with it."""
-    target = run / EXPORT_FOLDER
-    if is_exported(target):
-        shutil.rmtree(target)
-    export(run, target, **arguments)
+    target, fresh = run / EXPORT_FOLDER, run / FRESH_FOLDER
+    shutil.rmtree(fresh, ignore_errors=True)  # of a run that was killed just before the exchange
+    export(run, fresh, **arguments)
+    shutil.rmtree(target, ignore_errors=True)
+    fresh.rename(target)
     return Predictor.load(target)
+
+
+def _check_place(folder: Path) -> None:
+    """Refuse to replace what onion did not write.
+
+    Raises:
+        DataError: the folder is there and was not made by an export.
+    """
+    if folder.exists() and not is_exported(folder):
+        raise DataError(f"{folder} is there, and was not made by onion export; move it away")
 
 
 @attrs.frozen

@@ -162,6 +162,29 @@ def test_flags_of_the_export_are_checked_before_the_training(given, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_folder_of_someone_else_is_not_replaced(given, tmp_path):
+    (tmp_path / "out" / "export").mkdir(parents=True)
+    (tmp_path / "out" / "export" / "mine").write_text("mine")
+    before = snapshot(tmp_path / "out")
+    with pytest.raises(DataError, match="was not made by onion export; move it away"):
+        train(CompressSettings.of(given(width=0.5)), tmp_path / "out", exporting={"int8": "dynamic"})
+    assert snapshot(tmp_path / "out") == before
+
+
+def test_an_export_that_fails_leaves_the_earlier_one(given, tmp_path, monkeypatch):
+    settings = CompressSettings.of(given(width=0.5, passes=1))
+    train(settings, tmp_path / "out", quiet=True, exporting={"int8": "dynamic"})
+    before = snapshot(tmp_path / "out" / "export")
+
+    def fail(*arguments, **more):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("onion.tasks.compression.compress.export", fail)
+    with pytest.raises(OSError, match="No space left"):
+        train(settings, tmp_path / "out", quiet=True, exporting={"int8": "dynamic"})
+    assert snapshot(tmp_path / "out" / "export") == before
+
+
 def test_what_is_compressed_can_be_exported_and_compressed_again(given, films_folder, tmp_path):
     train(CompressSettings.of(given(width=0.5, passes=1)), tmp_path / "half", quiet=True)
     manifest = export(tmp_path / "half", tmp_path / "model")
