@@ -22,6 +22,7 @@ from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
 from onion.models.merging import has_adapters
 from onion.models.pretrained_encoder import arrays_of
+from onion.validation import is_number
 
 HEADS, NEURONS = "heads", "neurons"
 
@@ -67,7 +68,7 @@ def narrowed_config(config: EncoderConfig, width: float) -> EncoderConfig:
     Raises:
         CompositionError: the width is not above 0 and at most 1.
     """
-    if not 0 < width <= 1:
+    if not is_number(width) or not 0 < width <= 1:
         raise CompositionError(f"width {width!r}: must be a number above 0 and at most 1, a share of the heads")
     heads = max(1, round(config.num_attention_heads * width))
     return config.changed(
@@ -93,7 +94,7 @@ def narrow(encoder: Encoder, width: float) -> Encoder:
         width: the share of heads and of neurons; see :func:`narrowed_config`.
 
     Raises:
-        CompositionError: the width is none, or the encoder is not BERT, RoBERTa, ERNIE or ELECTRA.
+        CompositionError: the width is not above 0 and at most 1, or the encoder is not BERT, RoBERTa, ERNIE or ELECTRA.
     """
     config = narrowed_config(narrowable(encoder).config, width)
     narrower = new_encoder(config)
@@ -175,10 +176,15 @@ class Narrowed:
                 own.stop_gradient = whole.stop_gradient
 
     def give(self) -> None:
-        """Add the gradients of the copies to those of the whole encoder, and clear them."""
+        """Add the gradients of the copies to those of the whole encoder, and drop them."""
         with paddle.no_grad():
             for cut, whole, own in self._cut:
                 if own.grad is not None:
                     gradient = cut.padded(own.grad, whole.shape)
                     whole.grad = gradient if whole.grad is None else whole.grad + gradient
-                    own.clear_gradient(False)
+        self.drop()
+
+    def drop(self) -> None:
+        """Clear the gradients of the copies."""
+        for _, _, own in self._cut:
+            own.clear_gradient(False)

@@ -128,7 +128,12 @@ def _leave_nothing() -> None:
     """
     sys.modules["paddle"].base.core._cleanup_mmap_fds()
     worker = os.getpid()
-    if os.fork() == 0:
+    try:
+        child = os.fork()
+    except OSError:  # there is no room for one more process
+        _remove_segments(worker)
+        return
+    if child == 0:
         while os.getppid() == worker:
             time.sleep(GONE_INTERVAL)
         _remove_segments(worker)

@@ -61,8 +61,10 @@ def end_with_parent(clean: Callable[[], None] = lambda: None) -> None:
     def wait() -> None:
         if (parent := parent_process()) is not None:
             parent.join()
-            clean()
-            os._exit(1)
+            try:
+                clean()
+            finally:
+                os._exit(1)
 
     threading.Thread(target=wait, name="onion-parent", daemon=True).start()
 

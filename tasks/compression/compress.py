@@ -13,10 +13,11 @@ from paddle import nn
 
 from onion import Forward, GradientMachine, OutputsToBatch, Runner
 from onion.errors import DataError
+from onion.host import launch
 from onion.items.gradient_machine import load_network
 from onion.models.encoder import Encoder
 from onion.models.hidden_states import WithHiddenStates
-from onion.models.narrowing import narrow
+from onion.models.narrowing import narrow, narrowed_config
 from onion.models.pretrained_encoder import arrays_of
 from onion.paths import anchored
 from onion.tasks.compression.importance import Importance
@@ -24,8 +25,12 @@ from onion.tasks.compression.settings import CompressSettings
 from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.examples import Examples
+from onion.tasks.data.features.hashing import digest_of_arrays
 from onion.tasks.export.export import check_arguments, export
 from onion.tasks.export.manifest import is_exported
+from onion.tasks.export.onnx_file import check_packages
+from onion.tasks.export.samples import file_lines
+from onion.tasks.export.vocabulary import check_cuttable
 from onion.tasks.finetune.fine_tune import Job, Trained, completed, returning
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.recipes import training_data
@@ -102,17 +107,21 @@ def train(
             folder ``export`` in ``output``, in the place of an earlier one. Default: it is not exported.
 
     Returns:
-        What a fine-tuning reports, and figures, parameters and seconds per 1000 texts of both, ``teacher`` and
-        ``student``, and of what was ``exported``.
+        What a fine-tuning reports, with the figures of the smaller model as ``dev.*``; figures of the ``teacher`` and
+        of what was ``exported``; parameters and seconds per 1000 texts of ``teacher`` and ``student``.
 
     Raises:
         OnionError: a file, the run or the folder is invalid; no partial output is left.
     """
     begun = perf_counter()
+    if launch.world_size() > 1:
+        raise DataError("onion compress runs in one process; start it without a launcher")
     if exporting is not None:
         check_arguments(**exporting)
         _check_place(output / EXPORT_FOLDER)
     job = CompressJob.of(settings)
+    if exporting is not None:
+        _check_export(job.teacher, **exporting)
     runner = returning(job.onion(anchored(output), force_resume), quiet)
     runner[RunFolder].look()
     print(runner, flush=True)
@@ -120,7 +129,7 @@ def train(
     if trained.signal is not None:
         return trained
     exported = None if exporting is None else _exported(output, exporting)
-    sides = compared(job.teacher, Predictor.load(output), str(job.files.dev), exported)
+    sides = compared(job.teacher, Predictor.load(output), str(job.files.dev), exported, settings.seed)
     return Trained({**trained.report, **sides}, None)
 
 
@@ -132,6 +141,23 @@ def _exported(run: Path, arguments: Mapping[str, Any]) -> Predictor:
     shutil.rmtree(target, ignore_errors=True)
     fresh.rename(target)
     return Predictor.load(target)
+
+
+def _check_export(
+    run: Predictor, vocab: str | Path | None = None, calibrate: str | Path | None = None, **others: Any
+) -> None:
+    """Refuse before the training what could not be exported after it.
+
+    Raises:
+        DataError: the vocabulary cannot be cut, or a row of the calibration file is not what the task reads.
+        OnionError: a package is not installed.
+    """
+    check_packages()
+    if vocab is not None:
+        check_cuttable(run)
+    if calibrate is not None:
+        for _ in run.task.line_rows(file_lines(Path(calibrate))):
+            pass
 
 
 def _check_place(folder: Path) -> None:
@@ -165,7 +191,9 @@ class CompressJob(Job):
         """
         teacher = loaded(settings)
         task, tokenizer = teacher.task, teacher.tokenizer
-        settings = attrs.evolve(settings, task=task.name, encoder=settings.run)
+        settings = attrs.evolve(
+            settings, task=task.name, encoder=settings.run, run_sha256=digest_of_arrays(arrays_of(teacher.network))
+        )
         files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed, task.together)
         assert files.dev is not None
         train_set = cached_features(task, files.train, tokenizer)
@@ -207,7 +235,8 @@ def loaded(settings: CompressSettings) -> Predictor:
 
     Raises:
         CheckpointError: the folder has no run, or no complete checkpoint.
-        DataError: it holds several tasks, its encoder cannot be made smaller, or has too few layers.
+        DataError: it holds several tasks, or its encoder cannot be made smaller, has too few layers, or just as many
+            heads, neurons and layers.
     """
     folder = find_run(settings.run)
     if "tasks" in read_record(folder):
@@ -222,6 +251,8 @@ def loaded(settings: CompressSettings) -> Predictor:
     there = encoder.config.num_hidden_layers
     if settings.layers is not None and settings.layers > there:
         raise DataError(f"--layers {settings.layers}: the run has {there}; choose at most as many")
+    if narrowed_config(encoder.config, settings.width) == encoder.config and settings.layers in (None, there):
+        raise DataError(f"nothing would become smaller than {folder}; choose a smaller width, or fewer layers")
     return predictor
 
 

@@ -7,12 +7,14 @@ from contextlib import ExitStack, contextmanager
 
 from paddle import nn
 
-from onion import RunnerItem, State
+from onion import Runner, RunnerItem, State
 from onion.engine.item import HookIterator
 from onion.engine.placement import NETWORKS, Around
 from onion.errors import CompositionError
 from onion.models.encoder import Encoder
 from onion.models.narrowing import narrowable
+from onion.tasks.compression.sizes import checked_sizes
+from onion.tasks.compression.widths import Widths
 from onion.tasks.networks.distillation import layer_map
 from onion.validation import is_whole
 
@@ -38,7 +40,7 @@ class Depths(RunnerItem):
 
     Raises:
         CompositionError: there are no depths, one is invalid or there twice, or no networks; an encoder is of another
-            family or has fewer layers; or no network is inside the item.
+            family or has fewer layers; no network is inside the item, or a Widths is.
     """
 
     keep_for_inference = False
@@ -46,16 +48,18 @@ class Depths(RunnerItem):
     place_rules = (Around(NETWORKS, "leaves out layers of the networks inside it"),)
 
     def __init__(self, depths: Sequence[int], *networks: nn.Layer) -> None:
-        if not depths or not networks or len(set(depths)) < len(depths) or not all(map(is_whole, depths)):
-            raise CompositionError(
-                f"Depths needs different numbers of layers and a network, got {list(depths)} and {len(networks)}."
-            )
-        self.depths = sorted(depths, reverse=True)
+        self.depths = checked_sizes(self, depths, is_whole, networks)
         self.networks = networks
         self.runs_a_step = len(self.depths)
         for network in networks:
             for depth in self.depths:
                 layer_map(depth, narrowable(network.encoder).config.num_hidden_layers)
+
+    def check(self, runner: Runner) -> None:
+        """Refuse widths inside, whose narrow encoders have all layers."""
+        for item in runner.inside(self):
+            if isinstance(item, Widths):
+                raise CompositionError(f"{item.name} is inside {self.name}; move it further out (before it).")
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside, depth by depth."""

@@ -12,6 +12,7 @@ from paddle import nn
 from onion import RunnerItem, State
 from onion.engine.item import HookIterator
 from onion.engine.placement import NETWORKS, Around
+from onion.errors import CompositionError
 from onion.items.forward import evaluating
 from onion.models.narrowing import narrowable, sort_parts
 
@@ -71,7 +72,16 @@ class Importance(RunnerItem):
         """Sort the heads and neurons of each layer of the encoder, the most important ones first, and the figures too.
 
         What the network computes stays the same but for rounding.
+
+        Raises:
+            CompositionError: a layer has no figures, or some that are not finite.
         """
+        for number, figures in enumerate(zip(self.heads, self.neurons, strict=True), start=1):
+            if not all(np.isfinite(each).all() and each.any() for each in figures):
+                raise CompositionError(
+                    f"{self.name} has nothing to sort layer {number} by: run it first, over batches whose loss is "
+                    "finite and an encoder that is not frozen"
+                )
         heads, neurons = (np.argsort(-each, axis=1, kind="stable") for each in (self.heads, self.neurons))
         sort_parts(self._encoder, list(heads), list(neurons))
         self.heads = np.take_along_axis(self.heads, heads, 1)

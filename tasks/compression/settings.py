@@ -16,7 +16,7 @@ RECIPE: Mapping[str, Any] = {"passes": 3, "batch_size": 32, "learning_rate": 1e-
 """What the small model is trained with unless it is given."""
 
 NOT_OF_COMPRESSIONS = (
-    *("task", "options", "encoder", "init_from", "init_head", "freeze"),
+    *("task", "options", "encoder", "init_from", "init_head", "freeze", "run_sha256"),
     *("lora_rank", "lora_alpha", "lora_dropout", "lora_targets", "gradient_checkpointing", "layerwise_decay"),
     *("stream", "shuffle_buffer", "class_balanced", "pieces", "shard_optimizer"),
 )
@@ -25,12 +25,17 @@ NOT_OF_COMPRESSIONS = (
 
 @attrs.frozen(kw_only=True)
 class CompressSettings(Settings):
-    """What ``onion compress`` is asked to do; ``task`` and its options are those of the run."""
+    """What ``onion compress`` is asked to do; ``task`` and its options are those of the run.
+
+    Attributes:
+        run_sha256: of the weights of the run, so that a training is not resumed with another teacher.
+    """
 
     task: str = setting("data", "the run's", TEXT, "classification")
     run: str = setting("model", "run of onion train to make smaller", TEXT, metavar="DIR|NAME")
     width: float = setting("model", "share of heads and neurons to keep", SHARE, 1.0, convert=as_float)
     layers: int | None = setting("model", "layers to keep", NATURAL, None, told="all")
+    run_sha256: str | None = None
 
     @layers.validator
     def _smaller(self, _: Any, layers: int | None) -> None:

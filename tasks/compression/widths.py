@@ -7,11 +7,13 @@ from contextlib import ExitStack, contextmanager
 
 from paddle import nn
 
-from onion import RunnerItem, State
+from onion import MixedPrecision, NanGuard, Runner, RunnerItem, State
 from onion.engine.item import HookIterator
 from onion.engine.placement import NETWORKS, Around
 from onion.errors import CompositionError
 from onion.models.narrowing import Narrowed, narrowable
+from onion.tasks.compression.sizes import checked_sizes
+from onion.validation import is_number
 
 
 class Widths(RunnerItem):
@@ -36,7 +38,7 @@ class Widths(RunnerItem):
 
     Raises:
         CompositionError: there are no widths, one is invalid or there twice, or no networks; an encoder is of another
-            family or has adapters; or no network is inside the item.
+            family or has adapters; no network is inside the item, or something that uses gradients is.
     """
 
     keep_for_inference = False
@@ -45,16 +47,21 @@ class Widths(RunnerItem):
     transient = ("_narrowed",)  # copies, taken whenever they are used
 
     def __init__(self, widths: Sequence[float], *networks: nn.Layer) -> None:
-        if not widths or not networks or len(set(widths)) < len(widths):
-            raise CompositionError(
-                f"Widths needs different widths and a network, got {list(widths)} and {len(networks)}."
-            )
-        self.widths = sorted(widths, reverse=True)
+        self.widths = checked_sizes(self, widths, is_number, networks)
         self.networks = networks
         self.runs_a_step = len(self.widths)
         self._narrowed = [
             {width: Narrowed(narrowable(network.encoder), width) for width in self.widths} for network in networks
         ]
+
+    def check(self, runner: Runner) -> None:
+        """Refuse items inside that use gradients, which are whole only behind this item."""
+        for item in runner.inside(self):
+            if item.moves_weights or item.joins_group or isinstance(item, MixedPrecision | NanGuard):
+                raise CompositionError(
+                    f"{item.name} is inside {self.name}, which adds up the gradients of all widths on its way out; "
+                    "move it further out (before it)."
+                )
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside, width by width."""
@@ -75,5 +82,8 @@ def _narrow(network: nn.Layer, view: Narrowed) -> Iterator[None]:
     try:
         yield
         view.give()
+    except BaseException:
+        view.drop()  # who tries the batch again begins without them
+        raise
     finally:
         network.encoder = whole

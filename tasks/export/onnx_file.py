@@ -42,11 +42,22 @@ def onnx_model(graph: ExportedGraph, weights: Mapping[str, np.ndarray]) -> onnx.
     return o.model("onion", __version__)
 
 
-def _operations(weights: Mapping[str, np.ndarray]) -> OnnxOperations:
+def check_packages() -> None:
+    """Refuse to write an ONNX file where that is not possible.
+
+    Raises:
+        OnionError: the package ``onnx`` is not installed.
+    """
     try:
-        from onion.models.graphs.onnx_operations import OnnxOperations
+        import onnx  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name != "onnx":
             raise
         raise OnionError("writing an ONNX file needs onnx: pip install 'onion-paddle[export]'.") from None
+
+
+def _operations(weights: Mapping[str, np.ndarray]) -> OnnxOperations:
+    check_packages()
+    from onion.models.graphs.onnx_operations import OnnxOperations
+
     return OnnxOperations(weights)

@@ -44,11 +44,16 @@ def file_lines(path: Path) -> list[str]:
 
 def sample_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
     """Return texts of random words of the vocabulary, the last one of twice ``max_length`` words."""
-    known = tokenizer.tokens(word_ids(tokenizer))
-    words = [word for word in (_word(token or "") for token in known) if word.isalpha()]
+    words = words_of(tokenizer)
     generator = np.random.Generator(np.random.PCG64(0))  # by name, since numpy may change its default generator
     lengths = [*LENGTHS, 2 * max_length]
     return [" ".join(words[number] for number in generator.integers(0, len(words), length)) for length in lengths]
+
+
+def words_of(tokenizer: Tokenizer) -> list[str]:
+    """Return the words of letters among the tokens of a tokenizer."""
+    known = tokenizer.tokens(word_ids(tokenizer))
+    return [word for word in (_word(token or "") for token in known) if word.isalpha()]
 
 
 def _word(token: str) -> str:

@@ -19,6 +19,7 @@ from onion.models.encoder import Encoder
 from onion.models.pretrained_encoder import arrays_of
 from onion.models.tokenization.pre_tokenizer import LONGEST
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.export.samples import words_of
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.networks.paths import ENCODER
 from onion.tasks.task import MASKED_TOKENS
@@ -40,21 +41,34 @@ def with_vocabulary_of(predictor: Predictor, path: Path) -> Predictor:
         path: texts in lines, whatever else these hold: a plain text, a table, JSON lines.
 
     Raises:
-        DataError: the file cannot be read, the tokenizer is of another kind, or the task predicts tokens.
+        DataError: the file cannot be read, or has no words; or as :func:`check_cuttable`.
     """
+    check_cuttable(predictor)
     network, config = predictor.network, predictor.network.encoder.config
-    if predictor.task.head_over == MASKED_TOKENS:
-        raise DataError(f"the vocabulary of {predictor.task.name} cannot be cut: its tokens are what the task predicts")
-    if not isinstance(network.encoder, Encoder) or config.position_offset:
-        raise DataError(
-            f"the vocabulary of {config.model_type} encoders cannot be cut, only that of BERT, ERNIE and ELECTRA can"
-        )
     tokenizer, kept = predictor.tokenizer.cut(tokens_of(predictor.tokenizer, path))
+    if not words_of(tokenizer):
+        raise DataError(f"{path} has no word that the tokenizer knows; give a file of texts")
     sizes = config.changed(vocab_size=len(kept), pad_token_id=tokenizer.pad_id)
     smaller = predictor.task.network(new_encoder(sizes))
     arrays = arrays_of(network)
     load_network(smaller, {**arrays, TABLE: arrays[TABLE][kept]})
     return Predictor(predictor.task, Runner(Forward(smaller)), tokenizer)
+
+
+def check_cuttable(predictor: Predictor) -> None:
+    """Refuse a predictor whose vocabulary cannot be cut.
+
+    Raises:
+        DataError: its encoder or its tokenizer is of another kind, or its task predicts tokens.
+    """
+    config = predictor.network.encoder.config
+    if predictor.task.head_over == MASKED_TOKENS:
+        raise DataError(f"the vocabulary of {predictor.task.name} cannot be cut: its tokens are what the task predicts")
+    if not isinstance(predictor.network.encoder, Encoder) or config.position_offset:
+        raise DataError(
+            f"the vocabulary of {config.model_type} encoders cannot be cut, only that of BERT, ERNIE and ELECTRA can"
+        )
+    predictor.tokenizer.cut(())
 
 
 def tokens_of(tokenizer: Tokenizer, path: Path) -> set[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from onion.errors import CheckpointError, WeightsError
 from onion.models.formats.safetensors_file import read_metadata, read_safetensors, write_safetensors
 from onion.models.merging import has_adapters, merged
+from onion.tasks.data.features.hashing import digest_of_arrays
 from onion.tasks.finetune.run_files import FROZEN
 
 DIGEST = "sha256"
@@ -34,7 +34,7 @@ def write_frozen(folder: Path, arrays: Mapping[str, np.ndarray]) -> None:
         CheckpointError: the file cannot be written.
     """
     try:
-        write_safetensors(folder / FROZEN, arrays, {"format": "pd", DIGEST: _digest(arrays)})
+        write_safetensors(folder / FROZEN, arrays, {"format": "pd", DIGEST: digest_of_arrays(arrays)})
     except WeightsError as error:
         raise CheckpointError(str(error)) from None
 
@@ -50,15 +50,7 @@ def read_frozen(folder: Path) -> dict[str, np.ndarray]:
     except WeightsError as error:
         why = str(error)
     else:
-        if metadata.get(DIGEST) == _digest(arrays):
+        if metadata.get(DIGEST) == digest_of_arrays(arrays):
             return arrays
         why = f"{folder / FROZEN}: damaged; its checksum differs"
     raise CheckpointError(f"{why}. It holds the encoder of a run with lora_rank; restore the file, or train again.")
-
-
-def _digest(arrays: Mapping[str, np.ndarray]) -> str:
-    found = hashlib.sha256()
-    for path in sorted(arrays):
-        found.update(path.encode())
-        found.update(np.ascontiguousarray(arrays[path]).tobytes())
-    return found.hexdigest()

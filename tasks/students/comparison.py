@@ -17,7 +17,9 @@ TURNS = 3
 """How often each side is measured; the shortest time counts, since anything else on the machine adds to it."""
 
 
-def compared(teacher: Predictor, student: Predictor, path: str, exported: Predictor | None = None) -> dict[str, Any]:
+def compared(
+    teacher: Predictor, student: Predictor, path: str, exported: Predictor | None = None, seed: int = 1
+) -> dict[str, Any]:
     """Return figures, parameters and seconds per 1000 texts of both, and how many times faster the student is.
 
     All predict the same rows in turns, from text to label, with the threads that Paddle has.
@@ -27,13 +29,14 @@ def compared(teacher: Predictor, student: Predictor, path: str, exported: Predic
         student: the other, of the same task.
         path: a labelled file.
         exported: what was made of the student by ``onion export``. Default: nothing was.
+        seed: of the training, by which masked words are drawn. Default 1.
     """
     sides = {"teacher": teacher, "student": student, **({} if exported is None else {"exported": exported})}
     seconds = _seconds(sides, path)
     found: dict[str, Any] = {}
     for name, side in sides.items():
         if side is not student:  # its figures are those of the training's best test
-            found |= {f"{name}.{figure}": value for figure, value in figures(side, path).items()}
+            found |= {f"{name}.{figure}": value for figure, value in figures(side, path, seed).items()}
         if side is not exported:
             found[f"{name}.parameters"] = sum(int(each.size) for each in side.network.parameters())
         found[f"{name}.seconds_per_1000"] = round(seconds[name], 4)
@@ -43,12 +46,15 @@ def compared(teacher: Predictor, student: Predictor, path: str, exported: Predic
     return found
 
 
-def figures(predictor: Predictor, path: str) -> dict[str, float]:
-    """Return the figures of a model on a labelled file."""
+def figures(predictor: Predictor, path: str, seed: int = 1) -> dict[str, float]:
+    """Return the figures of a model on a labelled file; ``seed`` is that of its training, as in :func:`compared`."""
     task, tokenizer = predictor.task, predictor.tokenizer
+    items = task.eval_items(tokenizer, seed)
     examples = cached_features(task, path, tokenizer)
     metric = task.metric(path)
-    return dict(evaluation_onion(task, predictor.network, examples, metric, tokenizer.pad_id).run(passes=1).metrics)
+    return dict(
+        evaluation_onion(task, predictor.network, examples, metric, tokenizer.pad_id, items).run(passes=1).metrics
+    )
 
 
 def _seconds(sides: dict[str, Predictor], path: str) -> dict[str, float]:

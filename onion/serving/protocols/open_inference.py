@@ -17,6 +17,7 @@ from starlette.responses import Response
 from onion import __version__
 from onion.http.messages import JsonError, loads, read_body, reply
 from onion.http.refused import Refused
+from onion.messages import shown
 from onion.serving.calls import Calls
 from onion.serving.protocols.rows import input_names
 from onion.serving.protocols.tensors import Output, written
@@ -166,15 +167,23 @@ def _outputs(servable: Servable, answers: list[Any]) -> list[Output]:
 
 def _asked(body: dict[str, Any], outputs: list[Output]) -> list[Output]:
     """Return the outputs that a call asks for, by default all, each in the form in which it wants it."""
-    wanted = {each["name"]: _parameters(each) for each in body.get("outputs", ())}
-    every = _parameters(body).get("binary_data_output", False)
-    kept = [each for each in outputs if not wanted or each.name in wanted]
-    return [Output(each.name, each.values, bool(wanted.get(each.name, {}).get("binary_data", every))) for each in kept]
+    every = _switch(body, "binary_data_output", False)
+    wanted = {each["name"]: _switch(each, "binary_data", every) for each in body.get("outputs", ())}
+    there = {each.name: each for each in outputs}
+    for name in wanted:
+        if name not in there:
+            raise Refused(f"This model has no output {shown(name)}; it has {', '.join(there)}.")
+    return [
+        Output(name, each.values, wanted.get(name, every)) for name, each in there.items() if name in (wanted or there)
+    ]
 
 
-def _parameters(value: dict[str, Any]) -> dict[str, Any]:
-    found = value.get("parameters")
-    return found if isinstance(found, dict) else {}
+def _switch(value: dict[str, Any], name: str, default: bool) -> bool:
+    """Return a parameter of a call or of an output that is true or false."""
+    found = value.get("parameters") or {}
+    if not isinstance(found, dict) or not isinstance(found.get(name, default), bool):
+        raise Refused(f'"parameters" must be an object, and {name} true or false.')
+    return bool(found.get(name, default))
 
 
 def _label(answer: dict[str, Any]) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from onion.data.opening import opened, refuse_pipe
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
@@ -80,6 +82,15 @@ def digest_of_tokenizer(tokenizer: Tokenizer) -> str:
     found = hashlib.sha256()
     for name, content in sorted(tokenizer.files().items()):
         found.update(name.encode() + b"\0" + content)
+    return found.hexdigest()
+
+
+def digest_of_arrays(arrays: Mapping[str, np.ndarray]) -> str:
+    """Return the digest of arrays and their names, in whatever order they come."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        found.update(name.encode())
+        found.update(np.ascontiguousarray(arrays[name]).tobytes())
     return found.hexdigest()
 
 

@@ -1,6 +1,7 @@
 """Compressed runs: smaller, taught by what they were made of, read like every run; resumed; what is refused."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from onion import Forward, GradientMachine, OnionError
 from onion.cli import main
 from onion.errors import CheckpointError, DataError
 from onion.models.families import read_config
+from onion.tasks.compression import compress as module
 from onion.tasks.compression.compress import CompressJob, compress, train
 from onion.tasks.compression.settings import CompressSettings
 from onion.tasks.data.features.examples import Examples
@@ -16,9 +18,11 @@ from onion.tasks.export.export import export
 from onion.tasks.finetune.fine_tune import train as fine_tuned
 from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.finetune.run_files import read_json
 from onion.tasks.publishing.push import write
 from onion.testing import assert_resumes_exactly
 from tests.models.helpers import arrays_of, assert_equal_bits, close
+from tests.tasks.export.conftest import KINDS, run_of  # noqa: F401  a fixture
 from tests.tasks.helpers import films, of_dev, snapshot, write_tsv
 
 SHORT = {"batch_size": 16, "learning_rate": 6e-3, "passes": 8, "test_every": "pass"}
@@ -86,8 +90,9 @@ def test_layers_alone_are_copies(given, run):
         np.testing.assert_array_equal(parameter.numpy(), theirs[path.replace("layers.0", "layers.1")].numpy())
 
 
-def test_the_loss_at_the_full_size_is_none(given, tmp_path):
-    """Every layer kept: a student that is its teacher, without dropout, has nothing to learn."""
+def test_the_loss_at_the_full_size_is_none(given, tmp_path, monkeypatch):
+    """A student that is its teacher, without dropout, has nothing to learn; the command refuses to train it."""
+    monkeypatch.setattr(module, "loaded", lambda settings: Predictor.load(settings.run))
     job = CompressJob.of(CompressSettings.of(given(layers=2)))
     runner = job.onion(tmp_path / "out")
     student = runner[GradientMachine].network
@@ -156,6 +161,29 @@ def test_the_best_model_is_exported_into_the_run_in_the_place_of_an_earlier_one(
         assert report["exported.times_faster"] > 0
 
 
+def test_a_training_is_not_resumed_with_another_teacher(given, make_settings, tmp_path):
+    fine_tuned(make_settings(passes=1), tmp_path / "teacher")
+    settings = given(run=str(tmp_path / "teacher"), width=0.5, passes=1)
+    train(CompressSettings.of(settings), tmp_path / "out", quiet=True)
+    shutil.rmtree(tmp_path / "teacher")
+    fine_tuned(make_settings(passes=1, seed=2), tmp_path / "teacher")
+    with pytest.raises(CheckpointError, match="the run file has other content"):
+        train(CompressSettings.of(settings), tmp_path / "out", quiet=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_task_is_compressed_and_exported(kind, run_of, tmp_path):  # noqa: F811
+    trained_on = read_json(run_of(kind), "settings.json")
+    files = {name: trained_on[name] for name in ("train", "dev")}
+    settings = CompressSettings.of({"run": str(run_of(kind)), **files, **SHORT, "passes": 1, "width": 0.5})
+    exporting = {"int8": "dynamic", "calibrate": None, "vocab": None}
+    report = train(settings, tmp_path / "out", quiet=True, exporting=exporting).report
+    for side in ("teacher.", "exported."):
+        figures = {name.removeprefix(side) for name in report if name.startswith(side)}
+        assert figures - {"parameters", "seconds_per_1000", "times_faster"} == {*of_dev(report)}
+    assert report["student.parameters"] < report["teacher.parameters"]
+
+
 def test_flags_of_the_export_are_checked_before_the_training(given, tmp_path):
     with pytest.raises(DataError, match="is no file"):
         train(CompressSettings.of(given(width=0.5)), tmp_path / "out", exporting={"vocab": tmp_path / "nothing.txt"})
@@ -213,6 +241,8 @@ def test_it_cannot_be_pushed_since_transformers_has_no_such_encoder(given, tmp_p
     [
         ({}, "nothing becomes smaller"),
         ({"layers": 3}, "--layers 3: the run has 2; choose at most as many"),
+        ({"layers": 2}, "nothing would become smaller than"),
+        ({"width": 0.999}, "nothing would become smaller than"),
         ({"width": 2}, "width"),
         ({"width": 0.5, "lora_rank": 2}, "unknown setting 'lora_rank'"),
         ({"layers": 0}, "layers"),

@@ -96,6 +96,15 @@ def test_every_run_begins_with_nothing(network):
     np.testing.assert_array_equal(importance.heads, once)
 
 
+def test_nothing_is_sorted_by_nothing(network):
+    with pytest.raises(CompositionError, match="nothing to sort layer 1 by: run it first"):
+        Importance(network).sort()
+    for parameter in network.encoder.parameters():
+        parameter.stop_gradient = True
+    with pytest.raises(CompositionError, match="an encoder that is not frozen"):
+        measured(network).sort()
+
+
 def test_without_a_network_inside_it_is_refused(network):
     with pytest.raises(CompositionError, match="gradients of the networks inside it"):
         Runner(Batches(batches()[:1]), GradientMachine(network), Importance(network)).run(passes=1)

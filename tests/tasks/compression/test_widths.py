@@ -9,12 +9,16 @@ from onion import (
     Evaluator,
     Forward,
     GradientMachine,
+    MixedPrecision,
+    NanGuard,
     OutputsToBatch,
     ParameterUpdater,
     Runner,
     RunnerItem,
     Saver,
+    SplitOnMemoryError,
 )
+from onion.device import to_arrays
 from onion.errors import CompositionError
 from onion.models.hidden_states import WithHiddenStates
 from onion.models.narrowing import narrow
@@ -211,15 +215,71 @@ def test_depths_leave_the_layers_that_are_evenly_spaced():
     assert_equal_bits(arrays_of(network), arrays_of(classifier()))
 
 
+def test_a_try_that_failed_leaves_no_gradients_behind():
+    class Short(RunnerItem):
+        """Lack of memory, behind the first backward pass of a narrow encoder."""
+
+        tries = 0
+
+        def on_batch(self, state):
+            yield
+            self.tries += 1
+            if self.tries == 2:
+                raise MemoryError("Out of memory")
+
+    def gradients_of(*more):
+        network = classifier()
+        gradients = Gradients(network)
+        rings = Widths([1.0, 0.5], network), *more, GradientMachine(network)
+        optimizer = paddle.optimizer.SGD(0.0, parameters=network.parameters())
+        updater = ParameterUpdater(optimizer), SplitOnMemoryError(network), gradients
+        Runner(Batches(arrays()[:1]), *updater, *rings).run(passes=1)
+        return gradients.found
+
+    plain, again = gradients_of(), gradients_of(Short())
+    for path, wanted in plain.items():
+        close(again[path], wanted)
+
+
+def arrays():
+    return [{name: to_arrays(value) for name, value in batch.items()} for batch in batches()]
+
+
+@pytest.mark.parametrize("make", [lambda network: MixedPrecision("float16"), lambda network: NanGuard()])
+def test_items_that_use_gradients_go_outside(make):
+    network = classifier()
+    rings = Widths([1.0, 0.5], network), make(network), GradientMachine(network)
+    optimizer = paddle.optimizer.SGD(0.1, parameters=network.parameters())
+    with pytest.raises(CompositionError, match="adds up the gradients of all widths on its way out; move it further"):
+        Runner(Batches(batches()), ParameterUpdater(optimizer), *rings)
+
+
+def test_an_updater_goes_outside():
+    network = classifier()
+    updater = ParameterUpdater(paddle.optimizer.SGD(0.1, parameters=network.parameters()))
+    with pytest.raises(CompositionError, match="parameter_updater is inside widths"):
+        Runner(Batches(batches()), Widths([0.5], network), updater, GradientMachine(network))
+
+
+def test_depths_go_inside_widths():
+    network = classifier()
+    with pytest.raises(CompositionError, match="widths is inside depths; move it further out"):
+        Runner(Batches(batches()), Depths([4, 2], network), Widths([1.0, 0.5], network), Forward(network))
+
+
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda network: Widths([], network), "different widths and a network"),
-        (lambda network: Widths([0.5, 0.5], network), "different widths and a network"),
-        (lambda network: Widths([0.5]), "different widths and a network"),
+        (lambda network: Widths([], network), "Widths needs a list of different numbers"),
+        (lambda network: Widths([0.5, 0.5], network), "Widths needs a list of different numbers"),
+        (lambda network: Widths([0.5]), "and a network, got .* and 0 networks"),
+        (lambda network: Widths([0.5, "1"], network), "Widths needs a list of different numbers"),
+        (lambda network: Widths([True], network), "Widths needs a list of different numbers"),
+        (lambda network: Widths(0.5, network), "Widths needs a list of different numbers"),
+        (lambda network: Depths(2, network), "Depths needs a list of different numbers"),
         (lambda network: Widths([1.5], network), "above 0 and at most 1"),
-        (lambda network: Depths([], network), "different numbers of layers"),
-        (lambda network: Depths([0.5], network), "different numbers of layers"),
+        (lambda network: Depths([], network), "Depths needs a list of different numbers"),
+        (lambda network: Depths([0.5], network), "Depths needs a list of different numbers"),
         (lambda network: Depths([5], network), "5 layers of 4"),
         (lambda network: Depths([0], network), "0 layers of 4"),
     ],

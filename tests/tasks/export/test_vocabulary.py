@@ -122,6 +122,13 @@ def test_the_command_takes_a_table(run_of, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["compared"]["changed"] == 0
 
 
+@pytest.mark.parametrize("text", ["", "12 34\n", "[CLS]\n"])
+def test_a_file_without_words_is_refused(text, run_of, tmp_path):
+    (tmp_path / "texts.txt").write_text(text)
+    with pytest.raises(DataError, match="has no word that the tokenizer knows"):
+        export(run_of("classification"), tmp_path / "model", vocab=tmp_path / "texts.txt")
+
+
 @pytest.mark.parametrize(
     ("kind", "more", "told"),
     [
