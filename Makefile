@@ -178,11 +178,12 @@ results: $(READY)
 	@$(RUN) -m benchmarks.results $(ROWS) --data $(DATA) $(if $(SIDES),--sides $(SIDES))
 
 ## REQUESTS calls by CALLERS to a served model, MODEL (an exported folder), each answer held against its own text while the
-## model is loaded again and callers leave
+## model is loaded again and callers leave; SECONDS=3600 calls for so long instead, HOSTILE=1 lets attackers in
 serve-load: REQUESTS ?= 100000
 serve-load: CALLERS ?= 32
 serve-load: $(READY)
-	@$(RUN) -m scripts.serving_load $(MODEL) --requests $(REQUESTS) --callers $(CALLERS)
+	@$(RUN) -m scripts.serving_load $(MODEL) --requests $(REQUESTS) --callers $(CALLERS) \
+		$(addprefix --seconds ,$(SECONDS)) $(if $(HOSTILE),--hostile)
 
 ## what pretraining on Chinese text gains: docs/pretraining_study.md. Days; resumes where it stopped. ARMS="none words" does
 ## a part; DATA is the folder of all data sets; SCALE=0.001 makes a trial of it in out/pretraining, in minutes an arm
