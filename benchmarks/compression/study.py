@@ -1,21 +1,22 @@
 """``make compression``: narrower and shallower models with 8 bits, beside the models that they were made of.
 
-    python -m benchmarks.compression.study [SET ...] [--seeds N] [--data FOLDER] [--out FOLDER] [--table FILE]
+    python -m benchmarks.compression.study [SET ...] [--seeds N] [--data FOLDER] [--kept FOLDER] [--out FOLDER]
+        [--table FILE]
 
 A model is fine-tuned by ``onion train``, compressed by ``onion compress``, and both are exported in several forms and
 measured by one thread (``sides.py``). The checkpoint is chosen on a twentieth of the training file, and the figures are
 those of the dev file, which nothing was chosen on. A run that was interrupted goes on; one that is finished is not made
 again as long as its command line and its data are the same.
 
-    OUT/SET.SIZE.SEED.DIGEST.json    a result
-    OUT/runs/                        the folders of the trainings
+    KEPT/SET.SIZE.SEED.DIGEST.json   a result
+    OUT/runs/                        the folders of the trainings, and their logs
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,6 +82,11 @@ class Compression(Study[Run]):
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
         parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many, of 1, 2, 3")
+        parser.add_argument("--kept", type=Path, default=Path(__file__).parent / "kept", help="keeps the results")
+
+    def __init__(self, given: Namespace) -> None:
+        super().__init__(given)
+        self.work, self.folder = self.folder / "runs", given.kept.absolute()
 
     def runs(self) -> Iterator[Run]:
         """Yield the whole model of each set and seed before what is made of it."""
@@ -101,7 +107,7 @@ class Compression(Study[Run]):
 
     def place(self, run: Run) -> Path:
         """Return the folder of a training."""
-        return self.folder / "runs" / self.path(run).stem
+        return self.work / self.path(run).stem
 
     def line(self, run: Run) -> str:
         """Return the command line, with names in braces where paths come."""
@@ -115,11 +121,11 @@ class Compression(Study[Run]):
         train, dev = self.files(run)
         names = {"train": train, "whole": self.place(Run(run.set, WHOLE, run.seed)), "run": self.place(run)}
         words = [part.format(**names) for part in self.line(run).split()]
-        log = self.path(run).with_suffix(".log")
+        log = self.work / f"{self.path(run).stem}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         run_logged(run, [sys.executable, "-m", "onion", *words, "--quiet"], {"OMP_NUM_THREADS": "2"}, log)
-        measured = self.path(run).with_suffix(".sides.log")
-        sides = ["benchmarks.compression.sides", names["whole"], names["run"], train, dev, self.folder]
+        measured = self.work / f"{self.path(run).stem}.sides.log"
+        sides = ["benchmarks.compression.sides", names["whole"], names["run"], train, dev, self.work]
         run_logged(run, [sys.executable, "-m", *map(str, sides)], {"OMP_NUM_THREADS": "1"}, measured)
         found = last_object(measured)
         if TEACHER not in found:

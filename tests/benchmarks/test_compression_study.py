@@ -14,7 +14,8 @@ def study(tmp_path):
         (tmp_path / "data" / folder).mkdir(parents=True)
         for name in ("train.tsv", "dev.tsv"):
             (tmp_path / "data" / folder / name).write_text("text_a\tlabel\na\t1\n", encoding="utf-8")
-    given = {"out": tmp_path / "out", "data": tmp_path / "data", "table": tmp_path / "page.md", "names": [], "seeds": 3}
+    places = {name: tmp_path / name for name in ("out", "kept")}
+    given = {**places, "data": tmp_path / "data", "table": tmp_path / "page.md", "names": [], "seeds": 3}
     return Compression(Namespace(**given))
 
 
