@@ -22,13 +22,14 @@ from onion.cli.examples import EXAMPLES
 from onion.cli.values import natural, read
 from onion.messages import printable, shown
 from onion.serving.limits import ServingLimits
-from onion.tasks.compression.settings import NOT_OF_COMPRESSIONS, RECIPE, CompressSettings
+from onion.tasks.compression.settings import RECIPE, CompressSettings
 from onion.tasks.embedding.names import CLS, POOLINGS
 from onion.tasks.export.names import EIGHT_BITS, FORMATS, ONNX
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
+from onion.tasks.finetune.taught_settings import TaughtSettings
 from onion.tasks.pretraining.settings import PretrainingSettings
-from onion.tasks.students.settings import NOT_OF_STUDENTS, RECIPES, DistillSettings
+from onion.tasks.students.settings import RECIPES, DistillSettings
 from onion.tasks.validators import COLUMNS, NAMES, NOT_NEGATIVE, POSITIVE
 from onion.validation import Check
 
@@ -181,31 +182,33 @@ def _add_pretrain(command: argparse.ArgumentParser) -> None:
 
 def _add_distill(command: argparse.ArgumentParser) -> None:
     _add_output(command, "folder for checkpoints, the log and the teacher's logits")
-    force = "resume in a folder whose run differs in settings or data; differences are logged"
-    command.add_argument("--force-resume", action="store_true", help=force)
-    _add_quiet(command)
-    declared = {name: each for name, each in declared_in(DistillSettings).items() if name not in NOT_OF_STUDENTS}
-    for name in sorted({name for recipe in RECIPES.values() for name in recipe}):
-        told = ", ".join(dict.fromkeys(f"{student} {recipe[name]}" for student, recipe in RECIPES.items()))
-        declared[name] = attrs.evolve(declared[name][0], default=told), None
-    _add_declared(command, declared)
+    told = {
+        name: ", ".join(dict.fromkeys(f"{student} {recipe[name]}" for student, recipe in RECIPES.items()))
+        for name in sorted({name for recipe in RECIPES.values() for name in recipe})
+    }
+    _add_taught(command, DistillSettings, told)
     _add_threads(command)
     command.set_defaults(command=distilling.distill)
 
 
 def _add_compress(command: argparse.ArgumentParser) -> None:
     _add_output(command, "folder for checkpoints and the log")
-    force = "resume in a folder whose run differs in settings or data; differences are logged"
-    command.add_argument("--force-resume", action="store_true", help=force)
-    _add_quiet(command)
-    declared = {name: each for name, each in declared_in(CompressSettings).items() if name not in NOT_OF_COMPRESSIONS}
-    for name, value in RECIPE.items():
-        declared[name] = attrs.evolve(declared[name][0], default=str(value)), None
-    _add_declared(command, declared)
+    _add_taught(command, CompressSettings, {name: str(value) for name, value in RECIPE.items()})
     exported = "with one of these the best model is also written as ONNX, to the folder export in --output"
     _add_smaller_export(command.add_argument_group("export", exported))
     _add_threads(command)
     command.set_defaults(command=compressing.compress)
+
+
+def _add_taught(command: argparse.ArgumentParser, kind: type[TaughtSettings], told: Mapping[str, str]) -> None:
+    """Add the flags of a training by a teacher; ``told`` names the defaults of its recipe."""
+    force = "resume in a folder whose run differs in settings or data; differences are logged"
+    command.add_argument("--force-resume", action="store_true", help=force)
+    _add_quiet(command)
+    declared = kind.declared()
+    for name, default in told.items():
+        declared[name] = attrs.evolve(declared[name][0], default=default), None
+    _add_declared(command, declared)
 
 
 def _add_smaller_export(command: argparse._ActionsContainer) -> None:

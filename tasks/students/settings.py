@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
 from onion.errors import DataError
 from onion.models.words.names import KINDS, SPLITTINGS
-from onion.tasks.finetune.declared import declared_in, setting
-from onion.tasks.finetune.settings import Settings
+from onion.tasks.finetune.declared import setting
+from onion.tasks.finetune.taught_settings import TaughtSettings
 from onion.tasks.validators import COUNT, NATURAL, PART, POSITIVE, TEXT, as_float, one_of
 
 TINY = "tiny"
@@ -29,17 +29,13 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 }
 """The settings by which each student is trained unless they are given."""
 
-NOT_OF_STUDENTS = (
-    *("task", "options", "encoder", "init_from", "init_head", "freeze"),
-    *("lora_rank", "lora_alpha", "lora_dropout", "lora_targets", "gradient_checkpointing", "layerwise_decay"),
-    *("stream", "shuffle_buffer", "class_balanced", "pieces", "shard_optimizer"),
-)
-"""Settings of a training that a distillation does not have: the teacher decides, or they are of large encoders."""
-
 
 @attrs.frozen(kw_only=True)
-class DistillSettings(Settings):
+class DistillSettings(TaughtSettings):
     """What ``onion distill`` is asked to do; ``task`` and its options are the teacher's."""
+
+    called: ClassVar[str] = "a distillation"
+    required: ClassVar[tuple[str, ...]] = ("teacher", "student", "train", "dev")
 
     task: str = setting("data", "the teacher's", TEXT, "classification")
     teacher: str = setting("model", "run of onion train to learn from", TEXT, metavar="DIR|NAME")
@@ -81,21 +77,6 @@ class DistillSettings(Settings):
             )
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> DistillSettings:
-        """Return the settings that are given, and those of the student's recipe.
-
-        Raises:
-            DataError: one is missing, unknown or invalid.
-        """
-        known = [name for name in declared_in(cls) if name not in NOT_OF_STUDENTS]
-        odd = [name for name in given if name not in known]
-        if odd:
-            raise DataError(f"unknown setting {odd[0]!r}; a distillation has {', '.join(known)}")
-        missing = [name for name in ("teacher", "student", "train", "dev") if name not in given]
-        if missing:
-            raise DataError(f"{missing[0]} is missing; set it with --{missing[0]}")
-        return cls(**{**RECIPES.get(given["student"], {}), **given})
-
-    def as_file(self) -> dict[str, Any]:
-        """Return what :meth:`of` takes."""
-        return {name: value for name, value in self.as_json().items() if name not in NOT_OF_STUDENTS}
+    def recipe(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the settings of the student's recipe."""
+        return RECIPES.get(given["student"], {})
