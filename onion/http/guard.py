@@ -49,11 +49,11 @@ def add_error_handlers(app: FastAPI) -> None:
         return reply({"error": f"The service failed: {type(error).__name__}; see its log."}, 500)
 
 
+POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""The content security policy of every response that has none of its own."""
+
 ALWAYS = [
-    (
-        b"content-security-policy",
-        b"default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
+    (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from onion import __version__
 from onion.http.auth import Access
-from onion.http.guard import Guard, add_error_handlers, check_parameters
+from onion.http.guard import POLICY, Guard, add_error_handlers, check_parameters
 from onion.http.messages import reply, retry_after
 from onion.http.page_files import MEDIA_TYPES, page_routes
 from onion.http.refused import Refused
@@ -31,10 +31,7 @@ from onion.serving.served_models import ServedModel, ServedModels
 
 PAGE = Path(__file__).parent / "page"
 
-WITH_IMAGES = (
-    "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-)
+WITH_IMAGES = f"{POLICY}; img-src 'self' data:"
 """The policy of the page of the interface: that of every page, and the images in its style sheet."""
 
 WITHOUT_LIBRARY = "This page needs Swagger UI, which “make web-assets” fetches; /openapi.json is there without it."

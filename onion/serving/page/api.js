@@ -37,10 +37,22 @@ async function read(response) {
   throw new CallError(`${answer.error ?? `The service answered with status ${response.status}.`}${more}`);
 }
 
+const DIALOG = `
+  <form method="dialog">
+    <label>Token of the service <input id="token-value" type="password" autocomplete="off" required></label>
+    <button>Use it</button>
+  </form>`;
+
 function askForToken() {
-  const dialog = document.getElementById("token");
-  const value = document.getElementById("token-value");
-  value.value = "";
+  const dialog = document.createElement("dialog");
+  dialog.id = "token";
+  dialog.innerHTML = DIALOG;
+  document.body.append(dialog);
   dialog.showModal();
-  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(value.value.trim()), { once: true }));
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.querySelector("input").value.trim());
+    });
+  });
 }

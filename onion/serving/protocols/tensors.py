@@ -30,21 +30,15 @@ class Output:
     values: Sequence[str] | np.ndarray
     binary: bool = False
 
-    def described(self) -> dict[str, Any]:
-        """Return what the JSON of the response has of it."""
-        numbers = isinstance(self.values, np.ndarray)
-        shape = list(self.values.shape) if isinstance(self.values, np.ndarray) else [len(self.values)]
-        told = {"name": self.name, "datatype": FP32 if numbers else BYTES, "shape": shape}
-        if self.binary:
-            return {**told, "parameters": {"binary_data_size": len(self.packed())}}
-        return {**told, "data": self._listed()}
-
-    def packed(self) -> bytes:
-        """Return it in binary: numbers as they are, of a text its length in four bytes and its UTF-8."""
-        if isinstance(self.values, np.ndarray):
-            return self.values.astype("<f4").tobytes()
-        texts = (text.encode() for text in self.values)
-        return b"".join(len(text).to_bytes(4, "little") + text for text in texts)
+    def written(self) -> tuple[dict[str, Any], bytes]:
+        """Return what the JSON of the response has of it, and what follows behind the JSON."""
+        values = self.values
+        datatype, shape = (FP32, list(values.shape)) if isinstance(values, np.ndarray) else (BYTES, [len(values)])
+        told = {"name": self.name, "datatype": datatype, "shape": shape}
+        if not self.binary:
+            return {**told, "data": self._listed()}, b""
+        content = self._packed()
+        return {**told, "parameters": {"binary_data_size": len(content)}}, content
 
     def _listed(self) -> list[Any]:
         if isinstance(self.values, np.ndarray):
@@ -52,9 +46,17 @@ class Output:
             return listed
         return list(self.values)
 
+    def _packed(self) -> bytes:
+        """Return numbers as they are, and texts each behind its length in four bytes."""
+        if isinstance(self.values, np.ndarray):
+            return self.values.astype("<f4").tobytes()
+        texts = (text.encode() for text in self.values)
+        return b"".join(len(text).to_bytes(4, "little") + text for text in texts)
+
 
 def written(answer: dict[str, Any], outputs: Sequence[Output]) -> tuple[bytes, int | None]:
     """Return the body of a response, and the length of its JSON if there is something in binary behind it."""
-    told = dumps({**answer, "outputs": [each.described() for each in outputs]})
-    binary = [each.packed() for each in outputs if each.binary]
-    return b"".join([told, *binary]), len(told) if binary else None
+    parts = [each.written() for each in outputs]
+    told = dumps({**answer, "outputs": [described for described, _ in parts]})
+    binary = any(each.binary for each in outputs)
+    return b"".join([told, *(content for _, content in parts)]), len(told) if binary else None
