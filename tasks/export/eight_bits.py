@@ -6,6 +6,7 @@ word, and nobody knows on which processor a file will be run.
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -120,7 +121,20 @@ def _file_of(model: onnx.ModelProto, folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _silently() -> Iterator[None]:
-    """Keep silent of what onnxruntime uses of onnx, which nobody here can change, and of what it prints (1.15 does)."""
-    with warnings.catch_warnings(), redirect_stdout(StringIO()):
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
+    """Keep silent of what onnxruntime uses of onnx, which nobody here can change, and of what it prints (1.15 does).
+
+    Its quantizer tells the root logger of every tensor without a range; where the program logs INFO, as it does once
+    Paddle is imported, that would be hundreds of lines.
+    """
+    root = logging.getLogger()
+    root.addFilter(_is_worth_reading)
+    try:
+        with warnings.catch_warnings(), redirect_stdout(StringIO()):
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        root.removeFilter(_is_worth_reading)
+
+
+def _is_worth_reading(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.INFO or "onnxruntime" not in Path(record.pathname).parts

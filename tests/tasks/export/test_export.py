@@ -1,6 +1,7 @@
 """What is exported of a run predicts what the run predicts, for every kind of task and format; or is refused."""
 
 import json
+import logging
 import shutil
 from pathlib import Path
 
@@ -66,6 +67,13 @@ def test_with_8_bits_an_answer_does_not_depend_on_the_texts_beside_it(kind, run_
     if "question" in kind:  # the id of a question is the number of its line
         alone = [{**each, "id": str(number)} for number, each in enumerate(alone, start=1)]
     assert answers(exported, lines) == alone
+
+
+def test_nothing_is_logged_of_single_tensors(run_of, tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        export(run_of("classification"), tmp_path / "model", int8="dynamic")
+    assert not [each for each in caplog.records if "onnx" in each.pathname]
+    assert not logging.getLogger().filters
 
 
 @pytest.mark.parametrize("kind", ["classification", "token-classification", "masked-lm"])
