@@ -26,20 +26,20 @@ from benchmarks.frame.processes import THREADS
 from benchmarks.frame.section import Benchmark, Figure, Section
 from benchmarks.frame.tables import percentile
 from benchmarks.inference.models import texts
-from benchmarks.serving.callers import Heard, call
+from benchmarks.serving.callers import Heard
+from benchmarks.serving.peers import PEERS
 from benchmarks.serving.services import Service, service
 
 CALLERS = (1, 8, 32)
 ONION, INT8 = "onion", "onion, int8"
-HERE = "benchmarks/serving"
-PEERS = {"transformers, FastAPI": "transformers_service.py", "transformers, LitServe": "litserve_service.py"}
 
 HOW = """\
-A classifier over MiniLM (6 layers of 384) answers sentences of SST-2, one a call, at 1, 8 and 32 callers at a time, who
-are one process beside the service on the same processors. Each service has 2 threads; they take turns in every round.
-onion serves an exported model by ONNX Runtime; with dynamic 8 bits each text alone. LitServe gathers up to 16 calls
-for 10 ms. The limit is ONNX Runtime, called in a loop by one process without a service, tokenizer included. Processor
-seconds are those of the service. Labels are compared with the first service's: with 32 bits all are equal."""
+A classifier over MiniLM (6 layers of 384) answers sentences of SST-2, one a call, at 1, 8 and 32 callers at a time,
+who are one process beside the service on the same processors. Each service has 2 threads; they take turns in every
+round. onion serves an exported model by ONNX Runtime; with dynamic 8 bits each text alone. LitServe gathers up to 16
+calls for 10 ms; infinity has its own settings, without PyTorch's BetterTransformer, which transformers has dropped.
+The limit is ONNX Runtime, called in a loop by one process without a service, tokenizer included. Processor seconds
+are those of the service. Labels are compared with the first service's: with 32 bits all are equal."""
 
 
 def measure(section: Section, given: Namespace) -> None:
@@ -52,13 +52,13 @@ def measure(section: Section, given: Namespace) -> None:
         heard: dict[tuple[str, int], list[Heard]] = {}
         spent: dict[tuple[str, int], list[float]] = {}
         for each in services:
-            call(each.url, sentences, 50, 4)
+            each.call(sentences, 50, 4)
         for _ in range(given.rounds):
             limit.append(_limit(place / "model", sentences, given.calls))
             for callers in CALLERS:
                 for each in services:
                     before = each.processor_seconds()
-                    heard.setdefault((each.name, callers), []).append(call(each.url, sentences, given.calls, callers))
+                    heard.setdefault((each.name, callers), []).append(each.call(sentences, given.calls, callers))
                     spent.setdefault((each.name, callers), []).append(each.processor_seconds() - before)
         _check(heard)
         section.figures.append(Figure("limit: texts a second", "/s", limit, digits=1))
@@ -70,9 +70,10 @@ def _services(place: Path, given: Namespace) -> Iterator[AbstractContextManager[
     serve = ["-m", "onion", "serve", "--port", "PORT"]
     yield service(ONION, [*serve, str(place / "model")])
     yield service(INT8, [*serve, str(place / "int8")])
-    for name, script in PEERS.items():
+    for name, peer in PEERS.items():
         if given.peers is None or name in given.peers:
-            yield service(name, [f"{HERE}/{script}", str(place / "huggingface"), "PORT"], "serving")
+            command = [str(place / "huggingface") if word == "MODEL" else word for word in peer.command]
+            yield service(name, command, peer.environment, peer.route)
 
 
 def _write_models(place: Path) -> None:

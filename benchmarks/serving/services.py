@@ -17,17 +17,24 @@ import httpx
 
 from benchmarks.frame import ROOT
 from benchmarks.frame.processes import THREADS
+from benchmarks.serving.callers import PREDICT, Heard, Route, call
 from scripts.parity.environments import python_of
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PATIENCE = 300
+UNDISTURBED = {"HF_HUB_OFFLINE": "1", "DO_NOT_TRACK": "1"}
+"""Nothing is asked of a hub, and nobody is told that infinity was started."""
 
 
 class Service:
-    """A process that serves, and its address."""
+    """A process that serves, its address and the route that it answers."""
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes], url: str) -> None:
-        self.name, self.url, self._process = name, url, process
+    def __init__(self, name: str, process: subprocess.Popen[bytes], url: str, route: Route) -> None:
+        self.name, self._process, self._url, self._route = name, process, url, route
+
+    def call(self, texts: Sequence[str], calls: int, callers: int) -> Heard:
+        """Let some callers send texts; see ``callers.call``."""
+        return call(self._url, self._route, texts, calls, callers)
 
     def processor_seconds(self) -> float:
         """Return what the process and its children have taken until now."""
@@ -35,17 +42,17 @@ class Service:
 
 
 @contextmanager
-def service(name: str, command: Sequence[str], peer: str | None = None) -> Iterator[Service]:
+def service(name: str, command: Sequence[str], peer: str | None = None, route: Route = PREDICT) -> Iterator[Service]:
     """Start a service and wait for its health; PORT in the command is a free port."""
     python, port = sys.executable if peer is None else str(python_of(peer)), _free_port()
-    environment = {**os.environ, "OMP_NUM_THREADS": str(THREADS), "HF_HUB_OFFLINE": "1"}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(THREADS), **UNDISTURBED}
     words = [python, *(str(port) if word == "PORT" else word for word in command)]
     streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "start_new_session": True}
     with subprocess.Popen(words, cwd=ROOT, env=environment, **streams) as process:
         try:
-            found = Service(name, process, f"http://127.0.0.1:{port}")
-            _wait(found.url, process, words)
-            yield found
+            url = f"http://127.0.0.1:{port}"
+            _wait(url, process, words)
+            yield Service(name, process, url, route)
         finally:
             os.killpg(process.pid, signal.SIGKILL)  # LitServe's workers outlive their parent
 

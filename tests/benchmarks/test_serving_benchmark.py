@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.serving import __main__ as serving
-from benchmarks.serving.callers import Heard, call
+from benchmarks.serving.callers import CLASSIFY, PREDICT, Heard, call
 from onion.serving.server import ModelServer
 from tests.serving.services import served
 from tests.tasks.export.conftest import run_of  # noqa: F401  a fixture
@@ -15,12 +15,22 @@ def test_labels_come_in_the_order_of_the_texts(run_of):  # noqa: F811
     texts = ["a good film", "an awful story", "the plot"]
     with served({"films": run_of("classification")}, engine="onnx") as server:
         assert isinstance(server, ModelServer)
-        alone = call(server.url, texts, 6, 1)
-        many = call(server.url, texts, 30, 8)
+        alone = call(server.url, PREDICT, texts, 6, 1)
+        many = call(server.url, PREDICT, texts, 30, 8)
     assert alone.labels == alone.labels[:3] * 2
     assert many.labels == alone.labels[:3] * 10
     assert len(many.waits) == 30
     assert all(0 < wait <= many.seconds for wait in many.waits)
+
+
+def test_an_answer_of_infinity_is_read():
+    answer = {
+        "object": "classify",
+        "data": [[{"score": 0.9, "label": "1"}, {"score": 0.1, "label": "0"}]],
+        "model": "x",
+    }
+    assert CLASSIFY.scores(answer)[0] == {"score": 0.9, "label": "1"}
+    assert CLASSIFY.asked("a good film")["input"] == ["a good film"]
 
 
 def test_other_labels_are_not_reported():
