@@ -46,8 +46,8 @@ def study(tmp_path, monkeypatch):
         path = tmp_path / "data" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name, encoding="utf-8")
-    given = {"data": tmp_path / "data", "out": tmp_path / "out", "kept": tmp_path / "kept", "scale": 1.0, "names": []}
-    return PretrainingStudy(Namespace(**given))
+    given = {"data": tmp_path / "data", "out": tmp_path / "out", "kept": tmp_path / "kept", "names": []}
+    return PretrainingStudy(Namespace(**given, scale=1.0, threads=1))
 
 
 def keep(study, arm, figure, data_sets=DATA_SETS):
@@ -210,7 +210,7 @@ def test_settings_of_pretraining_are_settings_of_the_command():
 
 
 STAND_IN = """\
-import json, pathlib, sys
+import json, os, pathlib, sys
 given = json.load(open(sys.argv[sys.argv.index("--settings") + 1]))
 own = pathlib.Path(sys.argv[sys.argv.index("--output") + 1])
 (own / "encoder").mkdir(parents=True, exist_ok=True)
@@ -220,7 +220,8 @@ if not begun.exists():
     sys.exit("interrupted")
 row = {"step": 5, "stage": 1, "loss": 3.0, "a.word_loss": 2.0}
 (own / "metrics.jsonl").write_text(json.dumps({"step": 4, "loss": 3.5}) + chr(10) + json.dumps(row))
-print(json.dumps({"step": given["max_steps"], "corpus": given["corpus"], "seconds": 1.5, "a.word_loss": 2.0}))
+print(json.dumps({"step": given["max_steps"], "corpus": given["corpus"], "seconds": 1.5, "a.word_loss": 2.0,
+    "threads": int(os.environ["OMP_NUM_THREADS"])}))
 """
 
 
@@ -236,7 +237,9 @@ def test_an_interrupted_pretraining_goes_on_in_its_folder(study, tmp_path, monke
         study.executed(piece)
     assert study.read(piece) is None
     found = study.executed(piece)
-    assert found["report"] == {"step": 13672, "seconds": 1.5, "a.word_loss": 2.0, "tokens": 13672 * 1024}
+    assert found["report"] == {
+        "step": 13672, "seconds": 1.5, "a.word_loss": 2.0, "threads": 1, "tokens": 13672 * 1024,
+    }  # fmt: skip
     assert found["tests"] == [{"step": 5, "stage": 1, "a.word_loss": 2.0}]
     assert study.read(piece)["report"] == found["report"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from benchmarks.composition import last_object
-from benchmarks.frame.processes import THREADS, FailedError, end_of, run_logged
+from benchmarks.frame.processes import FailedError, end_of, run_logged
 from benchmarks.frame.study import Result, sum_of
 from benchmarks.pretraining.study.arms import (
     ALONE,
@@ -42,7 +42,8 @@ class Place:
     """Where a piece reads and writes.
 
     ``own`` is the piece's folder, which stays when it is interrupted; log and settings stand beside ``named``, which is
-    the same unless ``own`` is not among the runs; ``needs`` are the folders of those that it needs.
+    the same unless ``own`` is not among the runs; ``needs`` are the folders of those that it needs. ``threads`` is how
+    many a piece computes with: it decides about the rounding of sums, and is no part of a result's name.
     """
 
     own: Path
@@ -50,6 +51,7 @@ class Place:
     data: Path
     needs: Sequence[Path]
     scale: float
+    threads: int
 
     def beside(self, ending: str) -> Path:
         """Return a file of the piece outside its folder."""
@@ -62,7 +64,7 @@ class Place:
     def run(self, title: object, module: str, *words: object) -> dict[str, Any]:
         """Run a module; return the last line of JSON that it printed, an empty one if there is none."""
         command = [sys.executable, "-m", module, *map(str, words)]
-        run_logged(title, command, {"OMP_NUM_THREADS": str(THREADS)}, self.log)
+        run_logged(title, command, {"OMP_NUM_THREADS": str(self.threads)}, self.log)
         return last_object(self.log)
 
 
@@ -245,6 +247,7 @@ class FineTuningPiece(Piece):
             "dev": {"dev": str(dev)},
             "encoder": str(self._encoder(place).absolute()),
             "seed": self.seed,
+            "threads": place.threads,
             "answer": str(answer),
         }
         job.write_text(json.dumps(job_of), encoding="utf-8")
