@@ -22,34 +22,38 @@ from onion.models.weights import Weights, read_weights
 from onion.tasks.data.features.hashing import digest_of_tokenizer
 from onion.tasks.data.texts import check_max_length
 from onion.tasks.networks.multi_head import MultiHead
+from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.networks import PretrainingNetwork
 from onion.tasks.pretraining.task import PretrainingTask
+from onion.tasks.pretraining.token_frequencies import log_frequencies
 
 NEXT_SENTENCE = "next-sentence"
 """The task whose classes are those of BERT's head for pairs, which other systems load too."""
 
 
-def new_network(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask], seed: int) -> MultiHead:
-    """Return a network with random weights.
+def new_network(config: PretrainedConfig, corpus: Corpus, tasks: Mapping[str, PretrainingTask], seed: int) -> MultiHead:
+    """Return a network with random weights; the bias of the masked LM head is how often the corpus has each token.
 
     The weights of the encoder and of each head are functions of the seed and their own name, so a task that comes later
     finds the weights that it would have had from the beginning.
     """
     with seeded(seed, "encoder"):
         encoder = new_encoder(config)
-    return _with_heads(encoder, tasks, seed)
+    return _with_heads(encoder, corpus, tasks, seed)
 
 
 def pretrained_network(
-    name_or_folder: str | Path, tokenizer: Tokenizer, tasks: Mapping[str, PretrainingTask], seed: int
+    name_or_folder: str | Path, corpus: Corpus, tasks: Mapping[str, PretrainingTask], seed: int
 ) -> MultiHead:
     """Return a network that begins with the weights of a folder: the encoder's, and those of the heads that it has.
+
+    A masked LM head that it has not begins as that of ``new_network``.
 
     Raises:
         WeightsError: the folder is no model, or its tokenizer is another one than the corpus was made with.
     """
     folder = hub.resolve(name_or_folder)
-    if digest_of_tokenizer(Tokenizer.from_pretrained(folder)) != digest_of_tokenizer(tokenizer):
+    if digest_of_tokenizer(Tokenizer.from_pretrained(folder)) != digest_of_tokenizer(corpus.tokenizer):
         raise WeightsError(
             f"{folder}: its tokenizer is not the one that the corpus was built with; build the corpus with "
             f"--tokenizer {name_or_folder}"
@@ -57,18 +61,20 @@ def pretrained_network(
     weights, config = read_weights(folder), read_config(folder)
     with seeded(seed, "encoder"):  # a pooler may be missing
         encoder = encoder_class(config).of(config, weights)
-    network = _with_heads(encoder, tasks, seed)
+    network = _with_heads(encoder, corpus, tasks, seed)
     _fill_heads(network, weights)
     return network
 
 
-def _with_heads(encoder: nn.Layer, tasks: Mapping[str, PretrainingTask], seed: int) -> MultiHead:
+def _with_heads(encoder: nn.Layer, corpus: Corpus, tasks: Mapping[str, PretrainingTask], seed: int) -> MultiHead:
     if not isinstance(encoder, Encoder):
         raise DataError(
             f"a {type(encoder).__name__} is not pretrained by masked words; use an encoder of BERT, RoBERTa or ERNIE"
         )
     with seeded(seed, "words"):
         words = WordPrediction(encoder.config)
+    if any(task.masks for task in tasks.values()):
+        words.decoder_bias.set_value(log_frequencies(corpus, encoder.config.vocab_size))
     networks: dict[str, nn.Layer] = {}
     for name, task in tasks.items():
         with seeded(seed, f"head of {name}"):

@@ -271,9 +271,9 @@ def _network(
         check_vocabulary(config, corpus.tokenizer, settings.config)
         check_lengths(config, tasks)
         check_task_ids(config, tasks)
-        return new_network(config, tasks, settings.seed), {"config_sha256": digest_of_file(settings.config)}
+        return new_network(config, corpus, tasks, settings.seed), {"config_sha256": digest_of_file(settings.config)}
     assert settings.encoder is not None
-    network = pretrained_network(settings.encoder, corpus.tokenizer, tasks, settings.seed)
+    network = pretrained_network(settings.encoder, corpus, tasks, settings.seed)
     check_lengths(network.encoder.config, tasks)
     check_task_ids(network.encoder.config, tasks)
     return network, {"encoder_sha256": digest_of(network)}

@@ -127,6 +127,7 @@ class PretrainingSettings(LoopSettings):
         "optimization", "share of the updates with a rising learning rate", PART, 0.01, convert=as_float
     )
     adam_beta2: float = setting("optimization", "decay of Adam's second moment", PART, 0.98, convert=as_float)
+    adam_epsilon: float = setting("optimization", "term in Adam's denominator", POSITIVE, 1e-6, convert=as_float)
     test_every: int | Literal["pass"] | None = setting(
         "testing and checkpoints",
         "steps between two tests, or pass: a test after each stage",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from benchmarks.frame.tables import MISSING, table
-from benchmarks.pretraining.study.arms import ALONE, DATA_SETS, NONE, PRETRAINING, SHAPE, Arm, Data
+from benchmarks.pretraining.study.arms import ALONE, DATA_SETS, NONE, PRETRAINING, SHAPE, SHARE, Arm, Data
 from benchmarks.pretraining.study.findings import Findings
 from benchmarks.pretraining.study.intervals import Interval
 from benchmarks.pretraining.study.pieces import SHIPPED, CorpusPiece, ShippedPiece
@@ -49,8 +49,8 @@ text is {half_loss:.4f} nats instead of {whole_loss:.4f}.
 def card(findings: Findings) -> str | None:
     """Return the text of the card; None: the model has not been made."""
     shipped, corpus = findings.read(ShippedPiece()), findings.read(CorpusPiece(ALONE.corpus or ""))
-    trained = findings.pretraining(ALONE)
-    if shipped is None or corpus is None or trained is None:
+    trained, words = findings.pretraining(ALONE), findings.words(ALONE)
+    if shipped is None or corpus is None or trained is None or words is None:
         return None
     return TEXT.format(
         name=SHIPPED,
@@ -58,7 +58,7 @@ def card(findings: Findings) -> str | None:
         width=SHAPE["hidden_size"],
         documents=f"{corpus['report']['documents']:,}",
         training=table(["", ""], _training(trained["report"])),
-        figures=figures(findings, trained["report"]),
+        figures=figures(findings, words),
         **{name: shipped["report"][name] for name in ("outputs", "half_loss", "whole_loss")},
     )
 
@@ -68,15 +68,15 @@ def _training(report: Mapping[str, float]) -> list[list[str]]:
         ["steps", f"{report['step']:,}"],
         ["tokens of a batch, at most", f"{PRETRAINING['tokens_per_batch']:,}"],
         ["highest rate", f"{PRETRAINING['learning_rate']:g}"],
-        ["masked", "0.15 of the words"],
+        ["masked", f"{SHARE:g} of the words"],
     ]
 
 
 def figures(findings: Findings, report: Mapping[str, float]) -> str:
     """Return what the model is good for as Markdown: on held-out text, and fine-tuned beside random weights."""
     rows = [
-        ["loss of masked words", f"{report['knowledge-masking.word_loss']:.3f} nats"],
-        ["masked words guessed right", f"{100 * report['knowledge-masking.word_accuracy']:.1f} %"],
+        ["loss of masked words, of which 0.15 are masked", f"{report['word_loss']:.3f} nats"],
+        ["masked words guessed right", f"{100 * report['word_accuracy']:.1f} %"],
     ]
     lines = [
         [f"{data.title}, {data.figure}", *(_figure(findings, arm, data) for arm in (ALONE, NONE))] for data in DATA_SETS

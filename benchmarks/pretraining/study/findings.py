@@ -28,6 +28,11 @@ class Findings:
     def pretraining(self, arm: Arm) -> Mapping[str, Any] | None:
         return None if arm.corpus is None else self.read(PretrainingPiece(arm))
 
+    def words(self, arm: Arm) -> Mapping[str, float] | None:
+        """Return loss and accuracy on held-out text with 0.15 of the words masked, whatever it was trained with."""
+        found = self.read(MasksPiece(arm, "words"))
+        return None if found is None else found["report"]
+
     def results(self) -> Iterator[Mapping[str, Any]]:
         """Yield all that there is."""
         yield from (result for arm in self.arms for piece in pieces_of(arm) if (result := self.read(piece)) is not None)
@@ -37,8 +42,8 @@ def pieces_of(arm: Arm) -> Iterator[Piece]:
     """Yield the pieces of an arm, without those that they need."""
     if arm.corpus is not None:
         yield PretrainingPiece(arm)
-    if arm in LEVELS:
-        yield from (MasksPiece(arm, mask) for mask in MASKS)
+    if "masking.share" in arm.options:
+        yield from (MasksPiece(arm, mask) for mask in (MASKS if arm in LEVELS else ["words"]))
     yield from fine_tunings(arm)
 
 

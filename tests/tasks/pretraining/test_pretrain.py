@@ -10,8 +10,10 @@ from onion.cli import main
 from onion.errors import CheckpointError, DataError, WeightsError
 from onion.models.auto import load_encoder
 from onion.models.pretraining_heads import EncoderForPretraining
+from onion.tasks.pretraining.corpus.opening import open_corpus
 from onion.tasks.pretraining.pretrain import PretrainingJob, made, pretrain, train
 from onion.tasks.pretraining.throughput import Throughput
+from onion.tasks.pretraining.token_frequencies import log_frequencies
 from onion.testing import assert_resumes_exactly
 from tests.tasks.helpers import films, write_tsv
 
@@ -94,6 +96,14 @@ def test_a_pretraining_begins_with_the_encoder_and_heads_of_another(pretrained, 
     head = network.networks["next-sentence"]
     assert np.array_equal(head.classifier.weight.numpy(), known.cls.seq_relationship.weight.numpy())
     assert np.array_equal(head.words.decoder_bias.numpy(), known.cls.predictions.decoder_bias.numpy())
+
+
+def test_a_new_head_begins_with_the_frequencies_of_the_corpus(given, corpora):
+    job = PretrainingJob.prepare(made(given()))
+    expected = log_frequencies(open_corpus(corpora / "train"), 32)
+    assert expected.min() < expected.max()
+    head = job.network.networks["knowledge-masking"].words
+    assert np.array_equal(head.decoder_bias.numpy(), expected)
 
 
 CONTINUAL = {"tasks": TASKS, "order": "continual", "keep": 1}
