@@ -38,4 +38,5 @@ def log_frequencies(corpus: Corpus, vocabulary: int) -> NDArray[np.float32]:
     for shard in corpus.shards:
         for start in range(0, len(shard.tokens), step):
             counts += np.bincount(shard.tokens[start : start + PIECE], minlength=vocabulary)
-    return np.log(counts / counts.sum()).astype(np.float32)
+    found: NDArray[np.float32] = np.log(counts / counts.sum()).astype(np.float32)
+    return found

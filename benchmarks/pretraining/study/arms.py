@@ -118,7 +118,7 @@ RECIPE_TOKENS = 1_228_800
 
 
 def _recipe(tokens_per_batch: int, rate: float, dropout: float, share: float | None = None) -> Arm:
-    options = {"tasks": ["knowledge-masking"], "masking.levels": "word"}
+    options: dict[str, Any] = {"tasks": ["knowledge-masking"], "masking.levels": "word"}
     options |= {"tokens_per_batch": tokens_per_batch, "learning_rate": rate}
     name = f"recipe-{tokens_per_batch}-{rate:g}-{dropout:g}"
     if share is not None:
