@@ -11,7 +11,7 @@ import pytest
 
 import onion
 from onion.cli import main
-from onion.cli.arguments import WHEELS, versions
+from onion.cli.parser import WHEELS, versions
 from tests.patience import PATIENCE
 
 HEAVY = ["paddle", "numpy", "tokenizers", "safetensors", "sentencepiece", "tqdm", "yaml"]

@@ -19,9 +19,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from onion.cli import completion
-from onion.cli.arguments import MISTAKE, parser
+from onion.cli.arguments import parser
 from onion.cli.colours import error_line
 from onion.cli.commands import Terminated
+from onion.cli.parser import MISTAKE
 from onion.errors import OnionError
 from onion.messages import printable, shown
 

@@ -7,14 +7,20 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 from uuid import uuid4
 
+from onion.cli.flags import assignment
+from onion.cli.parser import Parser
+from onion.cli.values import natural, read
 from onion.errors import DataError, OnionError
+from onion.validation import Check
 
 if TYPE_CHECKING:
     from onion.cli.remote import Remote
@@ -23,6 +29,49 @@ log = logging.getLogger("onion")
 
 DEFAULT_URL = "http://127.0.0.1:8765"
 SAMPLES_PER_CALL = 500
+_wait = partial(read, Check("a number of seconds from 0 to 60", lambda value: 0 <= value <= 60, reads=float))
+
+
+def add_actions(command: argparse.ArgumentParser, debug: argparse.ArgumentParser) -> None:
+    """Add the actions of the command."""
+    actions = command.add_subparsers(required=True, metavar="ACTION", dest="action")
+    remote = Parser(add_help=False)
+    remote.add_argument("--url", help=f"address of the service (default: $ONION_URL, or {DEFAULT_URL})")
+    # The token itself is never an argument: every user of the machine could read it in the list of processes.
+    where = "file with the token, readable by its owner only (default: $ONION_TOKEN)"
+    remote.add_argument("--token-file", type=Path, metavar="FILE", help=where)
+    waiting = Parser(add_help=False)
+    wait = "time to wait for the answer, at most 60; the command stays queued (default: %(default)s)"
+    waiting.add_argument("--timeout", type=_wait, default=30.0, metavar="SECONDS", help=wait)
+
+    def add(name: str, text: str, function: Callable[..., int], *more: Parser) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, help=text, description=text, parents=[debug, remote, *more])
+        action.set_defaults(command=function)
+        return action
+
+    add("status", "show the state of the run", look)
+    add("show", "show the onion, with the time of each item", look)
+    add("metrics", "show the metrics in the Prometheus text format", look)
+    add("events", "follow the events, one JSON line each", events)
+    add("pause", "pause before the next batch", steer, waiting)
+    add("resume", "resume a paused run", steer, waiting)
+    stepping = add("step", "run some batches, then pause", step, waiting)
+    stepping.add_argument("n", nargs="?", type=natural, default=1, metavar="N", help="batches (default: 1)")
+    add("save", "write a checkpoint", steer, waiting)
+    add("test", "run the testers", steer, waiting)
+    stopping = add("stop", "end the run", stop, waiting)
+    stopping.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    stopping.add_argument("--why", metavar="TEXT", help="reason, stored in the journal")
+    setting = add("set", "change settings, such as learning_rate=0.001", change, waiting)
+    setting.add_argument("settings", nargs="+", type=assignment, metavar="NAME=VALUE")
+    for name, text in (("enable", "enable an item"), ("disable", "disable an item")):
+        switching = add(name, text, switch, waiting)
+        switching.add_argument("item", metavar="ITEM", help="name of the item in the onion")
+    sending = add("samples", "add samples to the stream", samples)
+    sending.add_argument("file", metavar="FILE", help="JSON lines; -: standard input")
+    predicting = add("predict", "predict with the newest snapshot", predict)
+    text = "JSON lines (default: -, standard input)"
+    predicting.add_argument("file", nargs="?", default="-", metavar="FILE", help=text)
 
 
 def look(options: argparse.Namespace) -> int:

@@ -3,11 +3,41 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from onion.cli.commands import chosen, start_paddle
+from onion.cli.flags import add_output, add_run_or_name, add_set, add_smaller_export, add_task, add_threads
+from onion.cli.values import natural
 from onion.errors import DataError
+from onion.tasks.embedding.names import CLS, POOLINGS
+from onion.tasks.export.names import FORMATS, ONNX
 from onion.text_formats import json_text
+
+
+def add_flags(command: argparse.ArgumentParser) -> None:
+    """Add the flags of the command."""
+    model = command.add_mutually_exclusive_group(required=True)
+    add_run_or_name(model, required=False)
+    encoder = "an encoder instead, as in embed, for vectors of texts"
+    model.add_argument("--encoder", metavar="NAME|DIR", help=encoder)
+    add_output(command, "new folder for the model")
+    formats = "onnx, paddle (a program that Paddle Inference runs) or huggingface (default: %(default)s)"
+    command.add_argument("--format", choices=FORMATS, default=ONNX, metavar="FORMAT", help=formats)
+    add_smaller_export(command)
+    texts = "rows as in --calibrate, on which the model is held against the original (default: random words)"
+    command.add_argument("--texts", type=Path, metavar="FILE", help=texts)
+    add_task(command)
+    add_set(command, "override a setting that applies after training, such as threshold=0.3")
+    vectors = command.add_argument_group("vectors of an encoder")
+    vectors.add_argument("--pooling", choices=POOLINGS, default=CLS, help="pooling of token vectors (default: cls)")
+    layer = "layer to take vectors from, counted from 1 (default: the last)"
+    vectors.add_argument("--layer", type=natural, metavar="N", help=layer)
+    vectors.add_argument("--normalize", action="store_true", help="scale every vector to length 1")
+    length = "maximum tokens per text (default: %(default)s)"
+    vectors.add_argument("--max-length", type=natural, default=128, metavar="N", help=length)
+    add_threads(command)
+    command.set_defaults(command=export)
 
 
 def export(options: argparse.Namespace) -> int:

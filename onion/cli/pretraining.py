@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from onion.cli.commands import chosen, ended, start_paddle
+from onion.cli.flags import add_declared, add_output, add_quiet, add_resumption, add_set, add_threads
 from onion.cli.processes import run_in_processes
 from onion.host import launch
 from onion.tasks.pretraining.settings import EXCLUSIVE, PretrainingSettings
+
+
+def add_flags(command: argparse.ArgumentParser) -> None:
+    """Add the flags of the command."""
+    add_output(command, "folder for checkpoints, the log and the encoder")
+    extend = "go on with a run of fewer tasks in the folder: the same encoder and optimizer, and fresh heads"
+    command.add_argument("--extend", action="store_true", help=extend)
+    add_resumption(command)
+    add_quiet(command)
+    file = ".yaml or .json file of settings; flags override it"
+    command.add_argument("--settings", type=Path, metavar="FILE", help=file)
+    add_declared(command, PretrainingSettings.declared())
+    add_set(command, "set a setting of a task or of the masks, such as masking.share=0.2")
+    add_threads(command)
+    command.set_defaults(command=pretrain)
 
 
 def pretrain(options: argparse.Namespace) -> int:

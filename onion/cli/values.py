@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from onion.errors import DataError
-from onion.tasks.validators import NATURAL
+from onion.tasks.validators import NATURAL, NOT_NEGATIVE, POSITIVE
 from onion.validation import Check
 
 
@@ -20,3 +20,5 @@ def read(check: Check, text: str) -> Any:
 
 
 natural = partial(read, NATURAL)
+positive = partial(read, POSITIVE)
+not_negative = partial(read, NOT_NEGATIVE)

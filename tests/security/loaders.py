@@ -310,7 +310,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/data/opening.py": (".tsv", ".csv", "plain text"),
     "onion/data/files.py": (".jsonl", "ERNIE's lines", "raw text", "raw text in JSON", "a dictionary"),
     "onion/data/workers.py": "what its own processes have pickled, through the pipe that it made for them",
-    "onion/cli/arguments.py": "JSON of the command line; what is none is taken for a text",
+    "onion/cli/flags.py": "JSON of the command line; what is none is taken for a text",
     "onion/cli/corpus.py": "by the readers of a corpus",
     "onion/cli/commands.py": "prints a drawing, and writes",
     "onion/cli/__init__.py": "opens the null device",
