@@ -50,7 +50,8 @@ def pretrained_network(
     A masked LM head that it has not begins as that of ``new_network``.
 
     Raises:
-        WeightsError: the folder is no model, or its tokenizer is another one than the corpus was made with.
+        WeightsError: the folder is no model, its tokenizer is another one than the corpus was made with, or it has
+            fewer word embeddings.
     """
     folder = hub.resolve(name_or_folder)
     if digest_of_tokenizer(Tokenizer.from_pretrained(folder)) != digest_of_tokenizer(corpus.tokenizer):
@@ -59,6 +60,7 @@ def pretrained_network(
             f"--tokenizer {name_or_folder}"
         )
     weights, config = read_weights(folder), read_config(folder)
+    check_vocabulary(config, corpus.tokenizer, folder)
     with seeded(seed, "encoder"):  # a pooler may be missing
         encoder = encoder_class(config).of(config, weights)
     network = _with_heads(encoder, corpus, tasks, seed)
