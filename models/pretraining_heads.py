@@ -123,7 +123,7 @@ class PretrainingHeads(nn.Layer):
             if name not in fresh:
                 parameter.set_value(np.ascontiguousarray(weights.heads[name]))
         if fresh:
-            log.warning("%s lacks %s; they start with random weights", weights.path, ", ".join(fresh))
+            log.warning("%s lacks %s; they keep their initial values", weights.path, ", ".join(fresh))
         if weights.unknown_heads:
             log.warning("%s: unknown heads, ignored: %s", weights.path, ", ".join(weights.unknown_heads))
 

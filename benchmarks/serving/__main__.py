@@ -37,7 +37,7 @@ HOW = """\
 A classifier over MiniLM (6 layers of 384) answers sentences of SST-2, one a call, at 1, 8 and 32 callers at a time,
 who are one process beside the service on the same processors. Each service has 2 threads; they take turns in every
 round. onion serves an exported model by ONNX Runtime; with dynamic 8 bits each text alone. LitServe gathers up to 16
-calls for 10 ms; infinity has its own settings, without PyTorch's BetterTransformer, which transformers has dropped.
+calls for 10 ms; infinity has its default settings, but not optimum's BetterTransformer, which optimum no longer has.
 The limit is ONNX Runtime, called in a loop by one process without a service, tokenizer included. Processor seconds
 are those of the service. Labels are compared with the first service's: with 32 bits all are equal."""
 

@@ -17,7 +17,7 @@ logging.getLogger("httpx").setLevel(logging.WARNING)  # which tells of every cal
 
 @attrs.frozen
 class Route:
-    """How one text is asked for its label.
+    """How a service is asked for the label of one text.
 
     Attributes:
         path: of the service.

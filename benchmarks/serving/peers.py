@@ -11,7 +11,7 @@ from benchmarks.serving.callers import CLASSIFY, PREDICT, Route
 HERE = "benchmarks/serving"
 INFINITY = (
     "--model-id MODEL --served-model-name model --host 127.0.0.1 --port PORT --engine torch --device cpu "
-    "--no-bettertransformer"  # of PyTorch, which transformers no longer has
+    "--no-bettertransformer"  # of optimum, which no longer has it
 )
 
 
@@ -20,7 +20,7 @@ class Peer:
     """Another service.
 
     Attributes:
-        environment: of whose requirements it is made (``scripts/reference_outputs/requirements-NAME.txt``).
+        environment: its name, which that of ``scripts/reference_outputs/requirements-NAME.txt`` has.
         command: what its interpreter gets; MODEL is the folder, PORT the port.
         route: that it answers.
     """

@@ -32,9 +32,10 @@ NEXT_SENTENCE = "next-sentence"
 
 
 def new_network(config: PretrainedConfig, corpus: Corpus, tasks: Mapping[str, PretrainingTask], seed: int) -> MultiHead:
-    """Return a network with random weights; the bias of the masked LM head is how often the corpus has each token.
+    """Return a network with random weights.
 
-    The weights of the encoder and of each head are functions of the seed and their own name, so a task that comes later
+    The weights of the encoder and of each head are functions of the seed and their own name, and the bias of the masked
+    LM head is the logarithm of how often the corpus has each token, so a task that comes later
     finds the weights that it would have had from the beginning.
     """
     with seeded(seed, "encoder"):
@@ -60,7 +61,11 @@ def pretrained_network(
             f"--tokenizer {name_or_folder}"
         )
     weights, config = read_weights(folder), read_config(folder)
-    check_vocabulary(config, corpus.tokenizer, folder)
+    if config.vocab_size < corpus.tokenizer.vocab_size:
+        raise WeightsError(
+            f"{folder}: its tokenizer has {corpus.tokenizer.vocab_size} tokens, and its encoder word embeddings for "
+            f"{config.vocab_size}; use a folder in which they fit together"
+        )
     with seeded(seed, "encoder"):  # a pooler may be missing
         encoder = encoder_class(config).of(config, weights)
     network = _with_heads(encoder, corpus, tasks, seed)

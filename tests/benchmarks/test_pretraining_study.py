@@ -292,9 +292,9 @@ def test_recipes_and_tasks_with_classes_stand_with_their_figures(study):
     classes |= {"token-document.accuracy": 0.71, "token-document.accuracy.frequency": 0.7}
     kept(study, PretrainingPiece(CLASSES_EN), report={"step": 9, "tokens": 9, "seconds": 7.0, **classes}, tests=[])
     found = study.page()
-    assert "| 1,024 | 0.001 | 0 | 0.15 | 6.319, 12.6 % |" in found
-    assert "| 1,024 | 0.001 | 0.1 | 0.15 | not run yet |" in found
-    assert "| 1,024 | 0.001 | 0.1 | 0.4 | 6.109, 13.3 % |" in found
+    assert "| 1,024 | 0.001 | 0 | 0, 1e-08 | 0.15 | 6.319, 12.6 % |" in found
+    assert "| 1,024 | 0.001 | 0.1 | frequencies, 1e-06 | 0.15 | not run yet |" in found
+    assert "| 1,024 | 0.001 | 0.1 | frequencies, 1e-06 | 0.4 | 6.109, 13.3 % |" in found
     assert "| capitalisation | from minilm | 97.0 | 86.0 |" in found
     assert "| sentence-distance | from wiki-zh | not run yet | not run yet |" in found
 
@@ -307,7 +307,8 @@ def test_the_card_of_the_model_has_licence_source_and_figures(study, tmp_path):
     kept(study, CorpusPiece(arms.WIKIPEDIA), report={"documents": 3071})
     kept(study, PretrainingPiece(ALONE), report={"step": 9, "tokens": 99, "seconds": 7.0}, tests=[])
     kept(study, MasksPiece(ALONE, "words"), report={"word_loss": 5.0, "word_accuracy": 0.2})
-    kept(study, ShippedPiece(), report={"outputs": 0.004, "whole_loss": 5.0, "half_loss": 5.0001, "sha256": "0"})
+    report = {"outputs": 0.004, "whole_loss": 5.0, "half_loss": 5.0001, "sha256": "0"}
+    kept(study, ShippedPiece(), report=report, likeness={"21-100": 0.25})
     keep(study, ALONE, 0.6)
     keep(study, NONE, 0.5, DATA_SETS[:1])
     study.write_page(tmp_path / "page.md")
@@ -315,6 +316,8 @@ def test_the_card_of_the_model_has_licence_source_and_figures(study, tmp_path):
     assert "license: cc-by-sa-4.0" in card
     assert "3,071 articles" in card
     assert "16 bits instead of 32, outputs differ by at most 0.004" in card
+    assert "| times | 21-100 |" in page_
+    assert "| mean cosine | 0.25 |" in page_
     for each in (card, page_):
         assert "| ChnSentiCorp, accuracy | 62.0 ± 2.5 | 52.0 ± 2.5 |" in each
         assert "| LCQMC, accuracy | 62.0 ± 2.5 | not run yet |" in each

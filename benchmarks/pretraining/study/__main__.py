@@ -8,7 +8,7 @@ fine-tuning begins again. ``--scale 0.001`` makes a trial of it all in a folder 
 rows, and figures that say nothing.
 
 ``--threads 1`` gives each piece one thread instead of two: two studies of different arms side by side, with one each,
-do 1.3 times as much on two cores as one with two.
+do 1.3 times as much on two cores as one with two. What both need, such as a corpus, has to be there before.
 
     KEPT/PIECE.DIGEST.json     a result; the digest is of all that decides about it
     OUT/runs/PIECE.DIGEST/     what it leaves for others: corpora, checkpoints, encoders
@@ -120,7 +120,7 @@ class PretrainingStudy(Study[Piece]):
             folder.parent.mkdir(parents=True, exist_ok=True)
         found = run.execute(place)
         place.log.unlink()
-        return found
+        return {"threads": place.threads, **found}
 
     def summary(self, result: Result) -> str:
         told = {**result.get("report", {}), **{name: result[name] for name in ("figure",) if name in result}}

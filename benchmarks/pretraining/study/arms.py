@@ -29,6 +29,7 @@ PRETRAINING: Mapping[str, Any] = {
     "warmup_ratio": 0.1,
     "adam_beta1": 0.9,
     "adam_beta2": 0.98,
+    "adam_epsilon": 1e-6,
     "weight_decay": 0.01,
     "max_grad_norm": 1.0,
     "schedule": "linear",
@@ -121,9 +122,12 @@ def _recipe(tokens_per_batch: int, rate: float, dropout: float, share: float | N
     options: dict[str, Any] = {"tasks": ["knowledge-masking"], "masking.levels": "word"}
     options |= {"tokens_per_batch": tokens_per_batch, "learning_rate": rate}
     name = f"recipe-{tokens_per_batch}-{rate:g}-{dropout:g}"
-    if share is not None:
-        name, options = f"{name}-{share:g}", {**options, "masking.share": share}
-    return Arm(name, "words masked", options=options, dropout=dropout, tokens=RECIPE_TOKENS, data=())
+    title = f"words masked, {RECIPE_TOKENS:,} tokens"
+    if share is None:
+        options |= {"adam_epsilon": 1e-8}
+    else:
+        name, title, options = f"{name}-{share:g}", f"{share:g} of the {title}", {**options, "masking.share": share}
+    return Arm(name, title, options=options, dropout=dropout, tokens=RECIPE_TOKENS, data=())
 
 
 EARLIER = (_recipe(4096, 1e-3, 0.0), _recipe(1024, 1e-3, 0.0), _recipe(1024, 2e-3, 0.0), _recipe(1024, 1e-3, 0.1))
@@ -160,7 +164,7 @@ SCHEDULES = (CONTINUAL, TOGETHER, ONE_BY_ONE)
 
 def _classes(tasks: Sequence[str], **more: Any) -> dict[str, Any]:
     """Return options for tasks that mask nothing: their classes are the question."""
-    return {"tasks": list(tasks), **{f"{name}.masks": False for name in tasks}, **more}
+    return {"tasks": list(tasks), **{f"{name}.masks": False for name in tasks}, "adam_epsilon": 1e-8, **more}
 
 
 CLASSES_ZH = Arm(

@@ -75,7 +75,7 @@ def _training(report: Mapping[str, float]) -> list[list[str]]:
 def figures(findings: Findings, report: Mapping[str, float]) -> str:
     """Return what the model is good for as Markdown: on held-out text, and fine-tuned beside random weights."""
     rows = [
-        ["loss of masked words, of which 0.15 are masked", f"{report['word_loss']:.3f} nats"],
+        ["loss, with 0.15 of the words masked", f"{report['word_loss']:.3f} nats"],
         ["masked words guessed right", f"{100 * report['word_accuracy']:.1f} %"],
     ]
     lines = [

@@ -34,7 +34,7 @@ from benchmarks.pretraining.study.arms import (
 )
 from benchmarks.pretraining.study.findings import Findings
 from benchmarks.pretraining.study.intervals import Interval, paired
-from benchmarks.pretraining.study.pieces import SHIPPED, MasksPiece
+from benchmarks.pretraining.study.pieces import SHIPPED, MasksPiece, ShippedPiece
 from benchmarks.results.__main__ import COMMON
 from onion.tasks.pretraining.masking.masking import Masking
 
@@ -91,6 +91,9 @@ def page(findings: Findings, scale: float = 1.0) -> str:
     return "\n".join(f"{part.rstrip()}\n" for part in parts if part)
 
 
+RECIPE_COLUMNS = ["tokens a batch", "rate", "dropout", "bias, epsilon", "masked", "held-out"]
+
+
 def _recipes(findings: Findings) -> str:
     """A line a short pretraining: its settings, and what it came to."""
     text = f"""\
@@ -100,15 +103,16 @@ Size of batch, rate, dropout and the share of words to mask were chosen by pretr
 Held-out is Wikipedia's held-out text with 0.15 of the words masked: the mean loss of a masked token in nats, and the
 share of them that is guessed right.
 
-The first four are older than two changes, with which the last two were made: the bias of the masked LM head begins with
-the frequencies of the tokens instead of 0, and Adam's epsilon is 1e-6, as BERT has it, instead of 1e-8. Without
-them all rare words are pushed the same way: after {TOKENS:,} tokens of Wikipedia with the settings of the fourth line,
-words that occur 21 to 100 times there had a mean cosine of 0.92 with each other, and those that occur 101 to 1,000
-times one of 0.84. That encoder was no better than random weights: ChnSentiCorp 88.7 and LCQMC 63.6 (3 seeds), TNEWS
-49.6 and MSRA-NER 42.4 (2 seeds; `benchmarks/pretraining/kept/earlier`)."""
+The first four were made when the bias of the masked LM head began with 0 and Adam's epsilon was 1e-8; for the last two,
+and all that follows, the bias begins with the logarithm of the tokens' frequencies, and epsilon is 1e-6, as BERT has
+it. Before, all rare tokens were pushed the same way: after {TOKENS:,} tokens of Wikipedia with the settings of the
+fourth line, the vectors of tokens that occur 21 to 100 times there had a mean cosine of 0.92 with each other, and of
+101 to 1,000 times one of 0.84 (`benchmarks/pretraining/study/likeness.py`). Fine-tuned, that encoder came to 88.7 on
+ChnSentiCorp and 63.6 on LCQMC (3 seeds), 49.6 on TNEWS and 42.4 on MSRA-NER (2 seeds;
+`benchmarks/pretraining/kept/earlier`), hardly more than random weights."""
     lines = [_recipe(arm, _own(findings, arm)) for arm in EARLIER]
     lines += [_recipe(arm, findings.words(arm)) for arm in SHARES]
-    return f"{text}\n\n{table(['tokens a batch', 'rate', 'dropout', 'masked', 'held-out'], lines)}"
+    return f"{text}\n\n{table(RECIPE_COLUMNS, lines)}"
 
 
 def _own(findings: Findings, arm: Arm) -> Mapping[str, float] | None:
@@ -121,8 +125,10 @@ def _own(findings: Findings, arm: Arm) -> Mapping[str, float] | None:
 def _recipe(arm: Arm, report: Mapping[str, float] | None) -> list[str]:
     settings = {"masking.share": Masking().share, **PRETRAINING, **arm.options}
     told = MISSING if report is None else _masked(report)
-    rate, share = settings["learning_rate"], settings["masking.share"]
-    return [f"{settings['tokens_per_batch']:,}", f"{rate:g}", f"{arm.dropout:g}", f"{share:g}", told]
+    rate, share, epsilon = (settings[name] for name in ("learning_rate", "masking.share", "adam_epsilon"))
+    bias = "0" if arm in EARLIER else "frequencies"
+    batch = f"{settings['tokens_per_batch']:,}"
+    return [batch, f"{rate:g}", f"{arm.dropout:g}", f"{bias}, {epsilon:g}", f"{share:g}", told]
 
 
 def _fine_tuned(findings: Findings) -> str:
@@ -240,9 +246,16 @@ def _beside(report: Mapping[str, float], task: str) -> list[str]:
 
 def _shipped(findings: Findings) -> str:
     """The figures of the model that comes with onion, as its card has them."""
-    report = findings.words(ALONE)
+    report, made = findings.words(ALONE), findings.read(ShippedPiece())
     told = MISSING if report is None else card.figures(findings, report)
-    return f"## {SHIPPED}\n\nThe arm of Wikipedia's text alone, as it comes with onion in 16 bits.\n\n{told}"
+    text = f"## {SHIPPED}\n\nThe arm of Wikipedia's text alone, as it comes with onion in 16 bits."
+    return f"{text}\n\n{told}\n{'' if made is None else _likeness(made['likeness'])}"
+
+
+def _likeness(found: Mapping[str, float]) -> str:
+    """Return the mean cosines of word embeddings as Markdown."""
+    text = "The mean cosine of two word embeddings, by how often their tokens occur in its text; 1: all point one way."
+    return f"\n{text}\n\n{table(['times', *found], [['mean cosine', *(f'{value:.2f}' for value in found.values())]])}"
 
 
 def _pretrainings(findings: Findings) -> str:

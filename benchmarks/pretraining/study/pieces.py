@@ -23,6 +23,7 @@ from benchmarks.pretraining.study.arms import (
     MASKS,
     PRETRAINING,
     SHAPE,
+    WIKIPEDIA,
     Arm,
     Data,
 )
@@ -195,18 +196,21 @@ class ShippedPiece(Piece):
 
     @property
     def needs(self) -> Sequence[Piece]:
-        return PretrainingPiece(ALONE), CorpusPiece(HELD_OUT)
+        return PretrainingPiece(ALONE), CorpusPiece(HELD_OUT), CorpusPiece(WIKIPEDIA)
 
     def settings(self, scale: float) -> Any:
         return "float16"
 
     def execute(self, place: Place) -> Result:
-        pretrained, held_out = place.needs
+        pretrained, held_out, corpus = place.needs
         module = "benchmarks.pretraining.study.shipped"
         found = place.run(self, module, pretrained / "encoder", held_out, place.own)
         if "bytes" not in found:
             raise FailedError(f"{self}: no figures in the last line; {end_of(place.log)}")
-        return {"report": found}
+        return {
+            "report": found,
+            "likeness": place.run(self, "benchmarks.pretraining.study.likeness", place.own, corpus),
+        }
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from benchmarks.frame.processes import THREADS
 from benchmarks.pretraining.study.under_masks import figures, masked_examples
 from onion.device import use_threads
 from onion.errors import OnionError, WeightsError
@@ -152,7 +151,7 @@ def size_of(folder: Path) -> int:
 def main(arguments: list[str]) -> int:
     """Write the folder; return the exit status."""
     encoder, held_out, target = map(Path, arguments)
-    use_threads(THREADS)
+    use_threads()
     try:
         print(json.dumps(make(encoder, held_out, target)))
     except OnionError as error:

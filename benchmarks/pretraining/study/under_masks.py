@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame.processes import THREADS
 from benchmarks.pretraining.study.arms import PRETRAINING
 from onion import DataProvider, Evaluator, Forward, Runner
 from onion.device import use_threads
@@ -51,5 +50,5 @@ def figures(encoder: Path, corpus: Corpus, level: str) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    use_threads(THREADS)
+    use_threads()
     print(json.dumps(figures(Path(sys.argv[1]), open_corpus(sys.argv[2]), sys.argv[3])))

@@ -1,14 +1,16 @@
 """Pretraining from settings to an encoder that is fine-tuned."""
 
 import json
+import shutil
 
+import attrs
 import numpy as np
 import pytest
 
 from onion import Accumulate, DataProvider, ParameterUpdater, RunnerItem, Saver, TaskSampler
 from onion.cli import main
 from onion.errors import CheckpointError, DataError, WeightsError
-from onion.models.auto import load_encoder
+from onion.models.auto import load_encoder, new_encoder
 from onion.models.pretraining_heads import EncoderForPretraining
 from onion.tasks.pretraining.corpus.opening import open_corpus
 from onion.tasks.pretraining.pretrain import PretrainingJob, made, pretrain, train
@@ -262,6 +264,16 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(given, tmp_path
 def test_an_encoder_of_another_vocabulary_is_refused(given, encoder_folder):
     with pytest.raises(WeightsError, match="its tokenizer is not the one that the corpus was built with"):
         PretrainingJob.prepare(made(given(config=None, encoder=str(encoder_folder))))
+
+
+def test_a_pretrained_encoder_with_fewer_words_than_its_tokenizer_is_refused(pretrained, given, tmp_path):
+    out, _ = pretrained
+    folder = tmp_path / "few"
+    shutil.copytree(out / "encoder", folder)
+    few = attrs.evolve(load_encoder(folder).config, vocab_size=8)
+    new_encoder(few).save_pretrained(folder)
+    with pytest.raises(WeightsError, match="its tokenizer has 20 tokens, and its encoder word embeddings for 8; use"):
+        PretrainingJob.prepare(made(given(config=None, encoder=str(folder))))
 
 
 def test_too_few_embeddings_are_refused(given, corpora, tmp_path):
