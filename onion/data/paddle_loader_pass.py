@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,12 @@ def _leave_nothing() -> None:
             time.sleep(GONE_INTERVAL)
         _remove_segments(worker)
         os._exit(0)
+
+
+def _remove_what_nobody_receives(parent: int) -> None:
+    """Remove the shared memory of this worker, which makes no more, if its parent has ended."""
+    if os.getppid() != parent:
+        _remove_segments(os.getpid())
 
 
 @contextmanager
@@ -273,8 +280,15 @@ def _has_array(batch: Any) -> bool:
     return isinstance(batch, np.ndarray | sys.modules["paddle"].Tensor)
 
 
+AFTER_QUEUES = -10
+"""The priority of what a worker does when the threads that send its batches have ended, which have -5."""
+
+
 class Beginning:
-    """Begin a worker by its own ``worker_init_fn``; it also ends when the parent process does."""
+    """Begin a worker by its own ``worker_init_fn``; it also ends when the parent process does.
+
+    Paddle's loop ends by itself if the parent ended while a batch was made, which is sent after Paddle has cleaned up.
+    """
 
     def __init__(self, own: Callable[[int], Any] | None) -> None:
         self._own = own
@@ -282,5 +296,6 @@ class Beginning:
     def __call__(self, worker: int) -> None:
         """Begin the worker of this number."""
         end_with_parent(_leave_nothing)
+        Finalize(None, _remove_what_nobody_receives, [os.getppid()], exitpriority=AFTER_QUEUES)
         if self._own is not None:
             self._own(worker)

@@ -139,26 +139,35 @@ def test_workers_are_left_to_a_thread_and_no_handler_to_the_process():
 
 
 KILLED = """
-import multiprocessing, signal
+import multiprocessing, os, signal, sys
 import numpy as np
 from onion import DataProvider, Observer, Runner
 from tests.data.loaders import Numbers
 from paddle.io import DataLoader
+
+end_of_run, held = os.pipe()
+
+def form(index):
+    if sys.argv[1] == "making" and index >= 12:
+        os.read(end_of_run, 1)
+    return np.zeros([64, 64], "float32")
 
 def wait(state):
     if state.step == 3:
         print(*[worker.pid for worker in multiprocessing.active_children()], flush=True)
         signal.pause()
 
-loader = DataLoader(Numbers(1000, lambda index: np.zeros([64, 64], "float32")), batch_size=4, num_workers=2)
+loader = DataLoader(Numbers(1000, form), batch_size=4, num_workers=2, worker_init_fn=lambda worker: os.close(held))
 Runner(DataProvider(loader), Observer(on_batch_end=wait)).run(passes=1)
 """
 
 
 @pytest.mark.slow
-def test_workers_end_with_a_run_that_is_killed():
-    """Paddle's own wait for it for ever."""
-    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE, text=True, cwd=ROOT) as run:
+@pytest.mark.parametrize("workers_are", ["waiting", "making"])
+def test_workers_end_with_a_run_that_is_killed(workers_are):
+    """Paddle's own wait for it for ever, or leave shared memory if they make a batch just then."""
+    command = [sys.executable, "-c", KILLED, workers_are]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as run:
         workers = run.stdout.readline().split()
         run.kill()
         assert run.stdout.read() == ""  # not before all who could write into it are gone
