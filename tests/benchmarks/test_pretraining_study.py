@@ -110,7 +110,7 @@ def test_an_interval_is_that_of_student():
     found = Interval.of(values)
     assert (found.mean, found.count) == (83.0, 3)
     assert found.half == pytest.approx(4.303 * statistics.stdev(values) / 3**0.5)
-    assert (found.text(), Interval.of([2.0]).text("+")) == ("83.0 ± 5.0", "+2.0")
+    assert [found.text(), *(Interval.of([mean]).text("+") for mean in (2.0, -0.01))] == ["83.0 ± 5.0", "+2.0", "+0.0"]
 
 
 def test_differences_are_of_the_same_seed():
@@ -160,6 +160,11 @@ def test_the_longer_arm_is_that_with_the_best_mean(study):
     assert study.best() is None
     keep(study, LEVELS[2], 0.6)
     assert study.best() == LEVELS[1]
+    study.path(FineTuningPiece(LEVELS[2], CHN, 1)).unlink()
+    assert study.best() == LEVELS[1]  # of the two other seeds
+    study.path(FineTuningPiece(LEVELS[0], CHN, 2)).unlink()
+    assert study.best() is None  # one seed of all three is not enough
+    keep(study, LEVELS[0], 0.5)
     last = study.arms()[-1]
     assert (last.name, last.options, last.corpus) == (arms.LONGER, LEVELS[1].options, LEVELS[1].corpus)
     steps = [PretrainingPiece(arm).settings(1.0)["max_steps"] for arm in (last, LEVELS[1])]
@@ -187,7 +192,7 @@ def test_a_result_counts_until_what_it_stands_for_changes(study):
 def test_a_piece_whose_folder_is_gone_is_run_again_if_it_is_needed(study):
     study.given.names = ["words"]
     for piece in study.runs():
-        study.keep(piece, {"done": True})
+        study.keep(piece, {"figure": 0.5})
     assert study.missing(list(study.runs())) == []
     study.path(FineTuningPiece(WORDS, CHN, 2)).unlink()
     found = list(map(str, study.missing(list(study.runs()))))

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.frame.processes import THREADS
 from benchmarks.frame.study import Result, Study
-from benchmarks.pretraining.study.arms import ARMS, LEVELS, LONGER, Arm, longer
+from benchmarks.pretraining.study.arms import ARMS, DATA_SETS, LEVELS, LONGER, Arm, Data, longer
 from benchmarks.pretraining.study.card import card
 from benchmarks.pretraining.study.findings import Findings, fine_tunings, pieces_of
 from benchmarks.pretraining.study.page import page
@@ -33,6 +33,9 @@ from benchmarks.pretraining.study.pieces import Piece, Place, ShippedPiece, reco
 from onion.checkpointing.atomic_files import replace_file
 
 KEPT = Path(__file__).parents[1] / "kept"
+
+ENOUGH = 2
+"""Seeds of each data set that all kinds of mask have to have before one of them is the best."""
 
 
 class PretrainingStudy(Study[Piece]):
@@ -73,14 +76,16 @@ class PretrainingStudy(Study[Piece]):
         return [*ARMS, *([longer(best)] if best else [])]
 
     def best(self) -> Arm | None:
-        """Return the kind of mask with the best mean of all figures; None: not all of them are there."""
-        means = {}
-        for arm in LEVELS:
-            found = [self.read(piece) for piece in fine_tunings(arm)]
-            if not all(found):
-                return None
-            means[arm] = statistics.mean(result["figure"] for result in found if result)
-        return max(means, key=means.__getitem__)
+        """Return the kind of mask with the best mean of the figures that all have; None: some have too few seeds."""
+        figures = {arm: self._figures(arm) for arm in LEVELS}
+        shared = set.intersection(*map(set, figures.values()))
+        if any(sum(of == data for of, _ in shared) < ENOUGH for data in DATA_SETS):
+            return None
+        return max(LEVELS, key=lambda arm: statistics.mean(figures[arm][each] for each in shared))
+
+    def _figures(self, arm: Arm) -> dict[tuple[Data, int], float]:
+        found = {(piece.data, piece.seed): self.read(piece) for piece in fine_tunings(arm)}
+        return {each: result["figure"] for each, result in found.items() if result}
 
     def runs(self) -> Iterator[Piece]:
         """Yield the pieces of the chosen arms, each behind those that it needs."""

@@ -39,7 +39,7 @@ class Interval:
     def text(self, sign: str = "", digits: int = 1) -> str:
         """Return it as text; ``sign`` is ``"+"`` for differences."""
         half = "" if self.half is None else f" ± {self.half:.{digits}f}"
-        return f"{self.mean:{sign}.{digits}f}{half}"
+        return f"{round(self.mean, digits) + 0.0:{sign}.{digits}f}{half}"  # + 0.0: no "-0.0"
 
 
 def paired(ours: Seeds, theirs: Seeds) -> Interval | None:
