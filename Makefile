@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo pretraining-counts pretraining-parity pretraining train-sst2 results composition serve-load students compression wheel sdist docs docs-serve portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo pretraining-counts pretraining-parity pretraining train-sst2 results composition serve-load students compression wheel sdist image docs docs-serve portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -210,6 +210,10 @@ students: $(READY)
 wheel: $(READY)
 	@$(RUN) -m scripts.web_assets || echo "the pages in this wheel will lack libraries"
 	$(RUN) -m build --wheel --outdir dist .
+
+## the container image of `onion serve`, onion-serve, which needs Docker
+image: wheel
+	docker build --tag onion-serve --file deploy/Dockerfile dist
 
 ## the source distribution and a wheel built from it, both checked by twine, in dist/
 sdist: $(VENV)/.ready-release

@@ -16,7 +16,7 @@ from onion.http.refused import Refused
 from onion.serving.batcher import Batcher, ClosedError, QueueFullError
 from onion.serving.limits import ServingLimits
 from onion.serving.servable import Prepared, Servable
-from onion.serving.served_models import ServedModel, ServedModels
+from onion.serving.served_models import Loaded, ServedModel, ServedModels
 from onion.tasks.loading import Given
 
 AT_ONCE = 20_000
@@ -46,10 +46,12 @@ class Answered:
     Attributes:
         answers: one for each row.
         tokens: of all rows.
+        by: what answered; it may have been exchanged since.
     """
 
     answers: list[Any]
     tokens: int
+    by: Loaded
 
 
 @attrs.frozen
@@ -92,7 +94,8 @@ class Calls:
         """
         if len(rows) > self.limits.texts:
             raise Refused(f"{len(rows)} texts are more than {self.limits.texts}, the most of one call.", 413)
-        servable = model.servable  # a reload in between exchanges it for the next call
+        loaded = model.now  # a reload in between exchanges it for the next call
+        servable = loaded.servable
         prepared = await self._prepared(servable, rows)
         for number, each in enumerate(prepared, start=1):
             if each.cut and not truncate:
@@ -107,7 +110,7 @@ class Calls:
             raise OverloadedError(error.seconds) from None
         except ClosedError:
             raise Refused("The service ends.", 503) from None
-        return Answered(await _until_gone(request, futures), tokens)
+        return Answered(await _until_gone(request, futures), tokens, loaded)
 
     async def _prepared(self, servable: Servable, rows: Sequence[Given]) -> list[Prepared]:
         if sum(map(_characters, rows)) <= AT_ONCE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from onion.serving.batcher import Computed
@@ -40,6 +40,7 @@ class ServingMetrics:
         )
         self._batch = Histogram("onion_batch_rows", "Rows of a batch.", ["model"], buckets=ROWS, registry=registry)
         self._reloads = Counter("onion_reloads", "Models loaded again.", ["model", "result"], registry=registry)
+        ProcessCollector(registry=registry)  # processor time, memory, files; of Linux only
         registry.register(self)
 
     def count(self, method: str, path: str, status: int, seconds: float) -> None:

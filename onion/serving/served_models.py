@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import numpy as np
 
 from onion.errors import DataError, OnionError, WeightsError
@@ -41,6 +42,9 @@ RESERVED = (
 ALIKE = 1e-3
 """How far a number of a stored answer may be from the model's: far more than another engine's rounding."""
 
+ALIKE_OF_8_BITS = 0.05
+"""The same for a model with 8 bits: rounding in another order may take a number to the next of their 255 steps."""
+
 FLIPPED = 0.1
 """The share of words in stored answers that may be others: where two are equally likely, rounding decides."""
 
@@ -48,6 +52,19 @@ DERIVED = ("id", "labels", "nbest", "spans")
 """Parts of answers that follow from others, and may be of another length where one of those was flipped."""
 
 WARM_UP = "a film"
+
+
+@attrs.frozen(eq=False)
+class Loaded:
+    """A model as a folder had it.
+
+    Attributes:
+        servable: it.
+        version: how often the folder had been loaded then.
+    """
+
+    servable: Servable
+    version: int
 
 
 class ServedModel:
@@ -60,15 +77,18 @@ class ServedModel:
         engine: of a run; see ``Predictor.load``.
 
     Attributes:
-        servable: the model as it is now.
-        version: how often it was loaded.
+        now: what was loaded last; a reload exchanges model and version in one step.
     """
 
     def __init__(self, name: str, folder: str, threads: int = 1, engine: str | None = None) -> None:
         self.name, self.folder, self._threads, self._engine = name, folder, threads, engine
         self._reloading = threading.Lock()
-        self.version = 1
-        self.servable = self._load()
+        self.now = Loaded(self._load(), 1)
+
+    @property
+    def servable(self) -> Servable:
+        """The model as it is now."""
+        return self.now.servable
 
     def reload(self) -> None:
         """Load the folder again, and serve what it has from the next call on; calls under way keep the old model.
@@ -80,8 +100,7 @@ class ServedModel:
         if not self._reloading.acquire(blocking=False):
             raise Refused(f"The model {self.name} is being reloaded already.", 409)
         try:
-            self.servable = self._load()
-            self.version += 1
+            self.now = Loaded(self._load(), self.now.version + 1)
         finally:
             self._reloading.release()
 
@@ -107,8 +126,8 @@ def check_answers(servable: Servable, folder: Path) -> None:
     found, stored = [], []
     for each in kept:
         found += leaves(servable.answer([servable.prepare(each.given)])[0])
-        stored += leaves(each.prediction)
-    if not servable.alone and not alike(found, stored):
+        stored += leaves(each.prediction if each.exported is None else each.exported)
+    if not alike(found, stored, ALIKE if kept[0].exported is None else ALIKE_OF_8_BITS):
         raise WeightsError(f"{folder}: the model gives other answers than {ANSWERS} has; export it again.")
 
 
@@ -128,14 +147,14 @@ def leaves(answer: Any) -> list[Any]:
     return [float(answer) if isinstance(answer, np.floating) else answer]
 
 
-def alike(found: Sequence[Any], stored: Sequence[Any]) -> bool:
-    """Return whether numbers are equal but for rounding, and nearly all words the same."""
+def alike(found: Sequence[Any], stored: Sequence[Any], bound: float = ALIKE) -> bool:
+    """Return whether numbers, above 1 relative to them, are equal within a bound, and nearly all words the same."""
     if len(found) != len(stored):
         return False
     pairs = list(zip(found, stored, strict=True))
     numbers = [(one, other) for one, other in pairs if isinstance(other, float)]
     words = [one == other for one, other in pairs if not isinstance(other, float)]
-    close = all(isinstance(one, float) and abs(one - other) <= ALIKE * max(1.0, abs(other)) for one, other in numbers)
+    close = all(isinstance(one, float) and abs(one - other) <= bound * max(1.0, abs(other)) for one, other in numbers)
     return close and words.count(False) <= FLIPPED * len(words)
 
 

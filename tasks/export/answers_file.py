@@ -1,4 +1,4 @@
-"""``answers.jsonl`` of an exported folder: rows, and what the original answered."""
+"""``answers.jsonl`` of an exported folder: rows, what the original answered, and with 8 bits what the model does."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ class KeptAnswer:
 
     Attributes:
         row: a line that ``Task.line_rows`` reads; of an encoder, a text.
-        prediction: JSON values.
+        prediction: what the original answered; JSON values.
+        exported: what the exported model answers to this row alone, if it has 8 bits; else None.
     """
 
     row: str
     prediction: Any
+    exported: Any = None
 
     @property
     def given(self) -> Any:
@@ -32,9 +34,12 @@ class KeptAnswer:
         return json.loads(self.row) if self.row.startswith("{") else self.row
 
 
-def write_answers(folder: Path, rows: Sequence[str], predictions: Sequence[Any]) -> None:
-    """Write rows and their answers."""
-    told = ({"row": row, "prediction": each} for row, each in zip(rows, predictions, strict=True))
+def write_answers(
+    folder: Path, rows: Sequence[str], predictions: Sequence[Any], exported: Sequence[Any] | None = None
+) -> None:
+    """Write rows and their answers; see :class:`KeptAnswer`."""
+    found = [{"row": row, "prediction": each} for row, each in zip(rows, predictions, strict=True)]
+    told = found if exported is None else [{**each, "exported": own} for each, own in zip(found, exported, strict=True)]
     write_synced(folder / ANSWERS, "".join(json.dumps(each, ensure_ascii=False) + "\n" for each in told).encode())
 
 

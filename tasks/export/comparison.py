@@ -69,8 +69,8 @@ class Comparison:
             )
 
     def told(self, int8: str | None) -> dict[str, Any]:
-        """Return what a manifest tells of it."""
-        return {**attrs.asdict(self), "bound": BOUND if int8 is None else None}
+        """Return what a manifest tells of it; the bound of a model with 8 bits is what was measured."""
+        return {**attrs.asdict(self), "bound": BOUND if int8 is None else self.largest_difference}
 
 
 class _Outputs(RunnerItem):

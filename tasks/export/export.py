@@ -46,9 +46,9 @@ def export(
     """Write the best model of a run to a new folder; return its manifest.
 
     The folder has the model; tokenizer, config and task, as a run has them; ``answers.jsonl``, rows and what the run
-    itself answered; and ``export.json``, the manifest, with the checksums of all files. Before it is written, the model
-    predicts these rows, and is refused if its logits differ from the run's by more than 1e-5 (of logits above 1,
-    relative to them). With 8 bits the differences are in the manifest instead.
+    itself answered (with 8 bits the model's own answers too); and ``export.json``, the manifest, with the checksums of
+    all files. Before it is written, the model predicts these rows; it is refused if its logits differ from the run's by
+    more than 1e-5 (of logits above 1, relative to them). With 8 bits the differences are in the manifest instead.
 
     Args:
         run: folder of ``onion train``, or ``OWNER/NAME[@REVISION]`` of a model from ``onion push``.
@@ -92,12 +92,16 @@ def export(
                 from onion.tasks.export.paddle_program import write_program
 
                 write_program(target, graph, made.network, made.network.encoder)
-        write_answers(target, lines, answers(predictor, lines))
+        of_run = answers(predictor, lines)
+        write_answers(target, lines, of_run)
         manifest = Manifest(format, predictor.task.name, __version__, int8, {}, sums_of(target))
         manifest.write(target)
-        compared = compare(predictor, Predictor.load(target), lines)
+        exported = Predictor.load(target)
+        compared = compare(predictor, exported, lines)
         compared.check(exact=int8 is None)
-        manifest = attrs.evolve(manifest, compared=compared.told(int8))
+        if int8 is not None:
+            write_answers(target, lines, of_run, [answers(exported, [line])[0] for line in lines])
+        manifest = attrs.evolve(manifest, compared=compared.told(int8), files=sums_of(target))
         manifest.write(target)
     return attrs.asdict(manifest)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +84,21 @@ def export_encoder(
 
             write_program(target, graph, network, network)
         vectors = own(lines)
-        write_answers(target, lines, [[round(float(each), KEPT) for each in vector] for vector in vectors])
+        write_answers(target, lines, _told(vectors))
         manifest = Manifest(format, EMBEDDING, __version__, int8, {}, sums_of(target))
         manifest.write(target)
-        compared = Comparison.of([vectors], [Embedder.from_exported(target)(lines)], len(lines))
+        exported = Embedder.from_exported(target)
+        compared = Comparison.of([vectors], [exported(lines)], len(lines))
         compared.check(exact=int8 is None)
-        manifest = attrs.evolve(manifest, compared=compared.told(int8))
+        if int8 is not None:
+            write_answers(target, lines, _told(vectors), _told([exported([line])[0] for line in lines]))
+        manifest = attrs.evolve(manifest, compared=compared.told(int8), files=sums_of(target))
         manifest.write(target)
     return attrs.asdict(manifest)
+
+
+def _told(vectors: Iterable[np.ndarray]) -> list[list[float]]:
+    return [[round(float(each), KEPT) for each in vector] for vector in vectors]
 
 
 def _batches(embedder: Embedder, lines: Sequence[str]) -> list[dict[str, np.ndarray]]:

@@ -20,6 +20,7 @@ ROUTES = [
     "/embed",
     "/rerank",
     "/films/predict",
+    "/vectors/predict",
     "/v1/embeddings",
     "/v2/models/films/infer",
     "/v2/models/vectors/infer",

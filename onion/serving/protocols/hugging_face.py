@@ -19,7 +19,7 @@ from onion.http.refused import Refused
 from onion.serving.calls import Calls
 from onion.serving.protocols.rows import row_of, texts
 from onion.serving.protocols.text_embeddings import scores_of
-from onion.serving.servable import VECTORS
+from onion.serving.servable import VECTORS, Servable
 from onion.serving.served_models import ServedModel
 from onion.tasks.loading import Given
 
@@ -44,8 +44,9 @@ def hugging_face_routes(calls: Calls, chosen: Callable[[], ServedModel], path: s
             return reply(await _similarities(calls, request, model, inputs))
         rows, single = _rows(inputs)
         found = await calls.answer(request, model, rows)
-        answers = [_answer(model, row, answer) for row, answer in zip(rows, found.answers, strict=True)]
-        nested = model.servable.kind in NESTED
+        servable = found.by.servable
+        answers = [_answer(servable, row, answer) for row, answer in zip(rows, found.answers, strict=True)]
+        nested = servable.kind in NESTED
         return reply(answers[0] if single and not nested else answers)
 
     return router
@@ -72,13 +73,13 @@ async def _similarities(calls: Calls, request: Request, model: ServedModel, inpu
     return similarities
 
 
-def _answer(model: ServedModel, row: Given, answer: Any) -> Any:
+def _answer(servable: Servable, row: Given, answer: Any) -> Any:
     """Return an answer as transformers' pipeline of the task gives it; of tasks without one, as it is."""
     if isinstance(answer, np.ndarray):
         return answer.tolist()
-    if model.servable.kind == "classifier":
+    if servable.kind == "classifier":
         return scores_of(answer)
-    form = FORMS.get(model.servable.task)
+    form = FORMS.get(servable.task)
     return answer if form is None else form(row, answer)
 
 

@@ -4,7 +4,6 @@
 import asyncio
 from typing import Any
 
-import numpy as np
 from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,7 +13,7 @@ from onion.http.messages import reply
 from onion.http.refused import Refused
 from onion.serving.calls import Calls
 from onion.serving.metrics import ServingMetrics
-from onion.serving.protocols.rows import flag, input_names, row_of
+from onion.serving.protocols.rows import as_json, flag, input_names, row_of
 from onion.serving.served_models import ServedModel
 
 
@@ -38,8 +37,8 @@ def native_routes(calls: Calls, metrics: ServingMetrics) -> APIRouter:
             raise Refused('The body must be like {"inputs": ["a text", {"text_a": "another"}]}.', 422)
         rows = [row_of(each, f"inputs[{number}]") for number, each in enumerate(inputs)]
         found = await calls.answer(request, chosen, rows, flag(body, "truncate", True))
-        answers = [_json(each) for each in found.answers]
-        return reply({"model": name, "version": chosen.version, "tokens": found.tokens, "predictions": answers})
+        answers = [as_json(each) for each in found.answers]
+        return reply({"model": name, "version": found.by.version, "tokens": found.tokens, "predictions": answers})
 
     @router.post("/{name}/reload")
     async def reload(name: str) -> Response:
@@ -55,12 +54,9 @@ def native_routes(calls: Calls, metrics: ServingMetrics) -> APIRouter:
     return router
 
 
-def _json(answer: Any) -> Any:
-    return {"cls_emb": answer.tolist()} if isinstance(answer, np.ndarray) else answer
-
-
 def _told(model: ServedModel) -> dict[str, Any]:
-    servable = model.servable
+    loaded = model.now
+    servable = loaded.servable
     labels = list(getattr(getattr(servable, "of", None), "labels", ()))
-    about = {"name": model.name, "task": servable.task, "version": model.version, "max_length": servable.max_length}
+    about = {"name": model.name, "task": servable.task, "version": loaded.version, "max_length": servable.max_length}
     return {**about, "inputs": input_names(servable), "labels": labels}

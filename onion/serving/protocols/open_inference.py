@@ -60,9 +60,9 @@ def open_inference_routes(calls: Calls, ready: Any) -> APIRouter:
         columns = _columns(body, binary, input_names(model.servable))
         rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
         found = await calls.answer(request, model, [_row(each) for each in rows])
-        answer = {"model_name": model.name, "model_version": str(model.version)}
+        answer = {"model_name": model.name, "model_version": str(found.by.version)}
         given = {"id": body["id"]} if "id" in body else {}
-        content, length = written({**given, **answer}, _asked(body, _outputs(model.servable, found.answers)))
+        content, length = written({**given, **answer}, _asked(body, _outputs(found.by.servable, found.answers)))
         if length is None:
             return Response(content, media_type="application/json")
         return Response(content, media_type="application/octet-stream", headers={JSON_LENGTH: str(length)})
@@ -71,15 +71,15 @@ def open_inference_routes(calls: Calls, ready: Any) -> APIRouter:
 
 
 def _metadata(model: ServedModel) -> dict[str, Any]:
-    outputs = [("prediction", "BYTES", [-1])]
-    if model.servable.kind == VECTORS:
-        outputs = [("embedding", "FP32", [-1, getattr(model.servable, "width", -1)])]
-    elif model.servable.kind == CLASSIFIER:
+    loaded, outputs = model.now, [("prediction", "BYTES", [-1])]
+    if loaded.servable.kind == VECTORS:
+        outputs = [("embedding", "FP32", [-1, getattr(loaded.servable, "width", -1)])]
+    elif loaded.servable.kind == CLASSIFIER:
         outputs += [("label", "BYTES", [-1]), ("probabilities", "FP32", [-1, -1])]
-    inputs = [(name, "BYTES", [-1]) for name in input_names(model.servable)]
+    inputs = [(name, "BYTES", [-1]) for name in input_names(loaded.servable)]
     tell = [{"name": name, "datatype": kind, "shape": shape} for name, kind, shape in inputs]
     give = [{"name": name, "datatype": kind, "shape": shape} for name, kind, shape in outputs]
-    return {"name": model.name, "versions": [str(model.version)], "platform": "onion", "inputs": tell, "outputs": give}
+    return {"name": model.name, "versions": [str(loaded.version)], "platform": "onion", "inputs": tell, "outputs": give}
 
 
 async def _read(request: Request, limit: int) -> tuple[dict[str, Any], bytes]:

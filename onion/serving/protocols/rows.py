@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from onion.http.refused import Refused
 from onion.serving.servable import Servable, TaskModel
 from onion.tasks.loading import Given
@@ -30,6 +32,11 @@ def row_of(value: Any, place: str) -> Given:
     if isinstance(value, list) and 1 <= len(value) <= 2 and all(isinstance(each, str) for each in value):
         return tuple(value) if len(value) == 2 else value[0]
     raise Refused(f"{place} must be a text, a list of two texts or an object.", 422)
+
+
+def as_json(answer: Any) -> Any:
+    """Return an answer as ``onion predict`` and ``onion embed`` write it: the vector of an encoder as ``cls_emb``."""
+    return {"cls_emb": answer.tolist()} if isinstance(answer, np.ndarray) else answer
 
 
 def flag(body: dict[str, Any], name: str, default: bool) -> bool:

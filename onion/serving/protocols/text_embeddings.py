@@ -17,7 +17,7 @@ from onion import __version__
 from onion.http.messages import reply
 from onion.http.refused import Refused
 from onion.serving.calls import Calls
-from onion.serving.protocols.rows import flag, row_of, texts
+from onion.serving.protocols.rows import as_json, flag, row_of, texts
 from onion.serving.servable import CLASSIFIER, RERANKER, VECTORS, TaskModel
 from onion.serving.served_models import ServedModel
 
@@ -46,9 +46,9 @@ def text_embeddings_routes(calls: Calls, chosen: Chosen) -> APIRouter:
     async def predict(request: Request) -> Response:
         body = await calls.body(request)
         given, single = _inputs(body.get("inputs"))
-        model = chosen()
-        found = await calls.answer(request, model, given, flag(body, "truncate", True))
-        answers = [scores_of(each) for each in found.answers] if model.servable.kind == CLASSIFIER else found.answers
+        found = await calls.answer(request, chosen(), given, flag(body, "truncate", True))
+        told = scores_of if found.by.servable.kind == CLASSIFIER else as_json
+        answers = [told(each) for each in found.answers]
         return reply(answers[0] if single else answers)
 
     @router.post("/rerank")

@@ -1,0 +1,68 @@
+"""ServedModel: a folder that gives its stored answers is taken, with 8 bits too, and any other one is refused."""
+
+import json
+
+import attrs
+import pytest
+
+from onion.errors import WeightsError
+from onion.serving.served_models import ServedModel
+from onion.tasks.embedding.pooling import Pooling
+from onion.tasks.export.export import export
+from onion.tasks.export.export_encoder import export_encoder
+from onion.tasks.export.manifest import read_manifest, sums_of
+from tests.onions.material import encoder
+
+pytest.importorskip("onnxruntime")
+
+TEXTS = ["a good film", "the plot is dull", "a dull film and a good plot"]
+
+
+@pytest.fixture(params=["dynamic", "static"])
+def int8(request, tmp_path):
+    """Settings of an export with 8 bits."""
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    return {"int8": request.param, "calibrate": tmp_path / "texts.txt" if request.param == "static" else None}
+
+
+@pytest.mark.parametrize("of", ["classification", "embedding"])
+def test_a_model_with_8_bits_is_held_against_its_own_answers(of, int8, run_of, tmp_path):
+    folder = tmp_path / "model"
+    if of == "embedding":
+        export_encoder(encoder(), folder, pooling=Pooling("mean", max_length=12), **int8)
+    else:
+        export(run_of(of), folder, **int8)
+    model = ServedModel("films", str(folder))
+    _store(folder, lambda kept: {**kept, "exported": _other(kept["exported"])})
+    with pytest.raises(WeightsError, match=r"gives other answers than answers\.jsonl has; export it again"):
+        model.reload()
+    assert model.now.version == 1
+    _store(folder, lambda kept: {**kept, "prediction": _other(kept["prediction"])})  # the run's are another matter
+    with pytest.raises(WeightsError, match="other answers"):
+        model.reload()
+
+
+def test_a_model_is_exchanged_with_its_version(folders):
+    model = ServedModel("films", str(folders("classification")))
+    before = model.now
+    model.reload()
+    assert (before.version, model.now.version) == (1, 2)
+    assert model.servable is model.now.servable is not before.servable
+
+
+def _other(answer):
+    """Another answer of the same form."""
+    if isinstance(answer, dict):
+        return {name: _other(each) for name, each in answer.items()}
+    if isinstance(answer, list):
+        return [_other(each) for each in answer]
+    return answer + 0.5 if isinstance(answer, float) else answer
+
+
+def _store(folder, change):
+    """Change the stored answers of an exported folder, and its checksums with them."""
+    path = folder / "answers.jsonl"
+    kept = [change(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    manifest = read_manifest(folder)
+    path.write_text("".join(json.dumps(each) + "\n" for each in kept), encoding="utf-8")
+    attrs.evolve(manifest, files=sums_of(folder)).write(folder)
