@@ -17,9 +17,10 @@ from __future__ import annotations
 import statistics
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from benchmarks.composition import last_object
@@ -138,15 +139,17 @@ class Compression(Study[Run]):
         )
 
     def page(self) -> str:
-        return "\n".join([HEAD, *(part for name in SETS if (part := self._part(name)))])
+        return "\n".join([HEAD, *(self._part(name) for name in SETS)])
 
     def _part(self, name: str) -> str:
         runs = [Run(name, size, seed) for size in SIZES for seed in SEEDS]
         done = {run: result for run in runs if (result := self.read(run)) is not None}
+        found = list(_measured(name, done))
+        head = f"## {name}, of {SETS[name].encoder}"
         if not done:
-            return ""
-        lines = table(COLUMNS, _lines(name, done))
-        return "\n\n".join([f"## {name}, of {SETS[name].encoder}", lines, where_and_when(list(done.values()))]) + "\n"
+            return f"{head}\n\n{MISSING.capitalize()}.\n"
+        parts = [head, _reached(found), table(COLUMNS, map(_line, found)), where_and_when(list(done.values()))]
+        return "\n\n".join(parts) + "\n"
 
 
 # The page
@@ -165,36 +168,70 @@ difference from the whole model as `onion predict` computes it with Paddle. "Tim
 from text to label, by one thread, both in turns; the median over the seeds. "Changed" is the share of the dev file's
 first {ROWS} rows whose label is another one than the whole model's.
 """
+POINTS, TIMES = 1.0, 3.0
+"""What a small model may lose, and how many times as fast it should be."""
+
 COLUMNS = ["", "", *(f"seed {seed}" for seed in SEEDS), "difference", "times faster", "MB", "changed"]
 
 
-def _lines(name: str, done: dict[Run, Result]) -> Iterator[list[str]]:
-    """Yield a line for the whole model in Paddle, and one for each size and form."""
+@dataclass(frozen=True)
+class Measured:
+    """A size in one form: what was measured of it, by seed, and the accuracy of the whole model of each seed."""
+
+    size: str
+    form: str
+    sides: Mapping[int, Mapping[str, float]]
+    whole: Mapping[int, float]
+
+    @property
+    def difference(self) -> float:
+        """The mean difference of the accuracy from the whole model's, in points."""
+        return 100 * statistics.mean(side["accuracy"] - self.whole[seed] for seed, side in self.sides.items())
+
+    def median(self, name: str) -> float:
+        return statistics.median(side[name] for side in self.sides.values())
+
+
+def _measured(name: str, done: Mapping[Run, Result]) -> Iterator[Measured]:
+    """Yield the whole model in Paddle, and each size in each form."""
     for size in SIZES:
-        of_size = {run.seed: done.get(Run(name, size, run.seed)) for run in done}
-        forms = [TEACHER if size == WHOLE else RUN, *FORMS]
-        for number, form in enumerate(forms):
-            sides = {seed: result["sides"][form] for seed, result in of_size.items() if result is not None}
-            if sides:
-                yield ["" if number else size, RUN if form == TEACHER else form, *_cells(sides, of_size)]
+        found = {run.seed: result["sides"] for run, result in done.items() if run == Run(name, size, run.seed)}
+        whole = {seed: sides[TEACHER]["accuracy"] for seed, sides in found.items()}
+        for form in (RUN, *FORMS):
+            own = TEACHER if (size, form) == (WHOLE, RUN) else form
+            yield Measured(size, form, {seed: sides[own] for seed, sides in found.items()}, whole)
 
 
-def _cells(sides: dict[int, dict[str, Any]], of_size: dict[int, Result | None]) -> list[str]:
-    figures = [f"{100 * sides[seed]['accuracy']:.1f}" if seed in sides else MISSING for seed in SEEDS]
-    gains = [100 * (side["accuracy"] - of_size[seed]["sides"][TEACHER]["accuracy"]) for seed, side in sides.items()]  # type: ignore[index]
-    megabytes = [side["megabytes"] for side in sides.values() if "megabytes" in side]
+def _reached(found: Sequence[Measured]) -> str:
+    """Say in a sentence which model is the fastest of those that are as good as the whole one, but for a point."""
+    good = [each for each in found if each.sides and round(each.difference, 1) >= -POINTS]
+    if not good:
+        return f"No model is within {POINTS:g} point of the whole one."
+    best = max(good, key=lambda each: each.median("times_faster"))
+    times = best.median("times_faster")
+    goal = "reached" if round(times, 1) >= TIMES else "not reached"
+    return fill(
+        f"Within a point of the whole model the fastest is: {best.size}, {best.form} ({times:.1f} times as fast, "
+        f"{best.difference:+.1f} points, {len(best.sides)} of {len(SEEDS)} seeds). "
+        f"The goal, {TIMES:g} times as fast within a point, is {goal}.",
+        120,
+    )
+
+
+def _line(of: Measured) -> list[str]:
+    title = of.size if of.form == RUN else ""
+    if not of.sides:
+        return [title, of.form, *[MISSING] * len(SEEDS), "", "", "", ""]
+    megabytes = [side["megabytes"] for side in of.sides.values() if "megabytes" in side]
     return [
-        *figures,
-        f"{statistics.mean(gains):+.1f}",
-        f"{_median(sides, 'times_faster'):.1f}",
+        title,
+        of.form,
+        *(f"{100 * of.sides[seed]['accuracy']:.1f}" if seed in of.sides else MISSING for seed in SEEDS),
+        f"{of.difference:+.1f}",
+        f"{of.median('times_faster'):.1f}",
         f"{statistics.median(megabytes):.1f}" if megabytes else "",
-        f"{100 * _median(sides, 'changed'):.1f} %",
+        f"{100 * of.median('changed'):.1f} %",
     ]
-
-
-def _median(sides: dict[int, dict[str, Any]], name: str) -> float:
-    values: Sequence[float] = [side[name] for side in sides.values()]
-    return statistics.median(values)
 
 
 if __name__ == "__main__":

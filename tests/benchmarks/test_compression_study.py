@@ -42,7 +42,8 @@ def test_every_run_has_a_result_and_a_folder_of_its_own(study):
 
 
 def test_the_page_compares_with_the_whole_model_of_the_same_seed(study):
-    assert "## mrpc" not in study.page()
+    before = study.page()
+    assert before.count("\nNot run yet.\n") == before.count("\n## ") == 3
     for seed, (teacher, half) in zip((1, 2), [(0.80, 0.79), (0.82, 0.80)], strict=True):
         study.keep(Run("mrpc", WHOLE, seed), result(teacher, teacher, 1.1))
         study.keep(Run("mrpc", "width 0.5", seed), result(teacher, half, 3.2))
@@ -50,4 +51,16 @@ def test_the_page_compares_with_the_whole_model_of_the_same_seed(study):
     assert "## mrpc, of minilm" in page
     assert "| whole | Paddle | 80.0 | 82.0 | not run yet | +0.0 | 1.0 |  | 0.0 % |" in page
     assert "| width 0.5 | Paddle | 79.0 | 80.0 | not run yet | -1.5 | 3.2 | 8.0 | 2.0 % |" in page
-    assert "half the layers" not in page
+    assert "| half the layers | Paddle | not run yet | not run yet | not run yet |  |  |  |  |" in page
+
+
+def test_the_page_says_whether_the_goal_was_reached(study):
+    study.keep(Run("mrpc", WHOLE, 1), result(0.80, 0.80, 1.1))
+    study.keep(Run("mrpc", "width 0.5", 1), result(0.80, 0.795, 2.9))
+    told = "the fastest is: width 0.5, Paddle (2.9 times as fast, -0.5 points, 1 of 3 seeds)"
+    assert f"{told}. The goal, 3 times as fast within a point, is not reached." in " ".join(study.page().split())
+    study.keep(Run("mrpc", "half the layers", 1), result(0.80, 0.70, 5.0))  # not as good
+    assert told in " ".join(study.page().split())
+    study.keep(Run("mrpc", "both", 1), result(0.80, 0.79, 3.0))
+    told = "(3.0 times as fast, -1.0 points, 1 of 3 seeds). The goal, 3 times as fast within a point, is reached."
+    assert told in " ".join(study.page().split())
