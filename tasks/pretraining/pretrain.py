@@ -35,6 +35,7 @@ from onion.errors import DataError
 from onion.host import launch
 from onion.messages import shown
 from onion.models.families import read_config
+from onion.models.tokenizer import Tokenizer
 from onion.monitoring.forgetting import forgetting
 from onion.multitask.task_data import TaskData
 from onion.paths import anchored
@@ -129,9 +130,14 @@ class PretrainingJob:
         Raises:
             OnionError: a corpus, the weights or a setting are not what they should be.
         """
-        corpus = open_corpus(settings.corpus)
-        held_out = None if settings.held_out is None else open_corpus(settings.held_out)
+        tokenizer = None if settings.tokenizer is None else Tokenizer.from_pretrained(settings.tokenizer)
+        corpus = open_corpus(settings.corpus, tokenizer)
+        held_out = None if settings.held_out is None else open_corpus(settings.held_out, tokenizer)
         digest = digest_of_tokenizer(corpus.tokenizer)
+        if tokenizer is not None and digest_of_tokenizer(tokenizer) != digest:
+            raise DataError(
+                f"{settings.corpus}: has a tokenizer of its own, and not {settings.tokenizer}; leave it out"
+            )
         if held_out is not None and digest_of_tokenizer(held_out.tokenizer) != digest:
             raise DataError(f"{settings.held_out}: built with another tokenizer than {settings.corpus}; build it anew")
         if held_out is not None and held_out.fingerprint == corpus.fingerprint:

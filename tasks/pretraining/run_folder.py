@@ -19,7 +19,8 @@ from onion.tasks.finetune.owned_folder import OwnedFolder
 from onion.tasks.finetune.run_files import DRAWINGS, RUN_FILE, SETTINGS_FILE, write_json
 from onion.tasks.pretraining.settings import PretrainingSettings
 
-MAY_DIFFER = frozenset({"corpus", "held_out", "config", "encoder", "loggers", "shard_optimizer", "peak_gflops"})
+PATHS = frozenset({"corpus", "held_out", "tokenizer", "config", "encoder"})
+MAY_DIFFER = PATHS | {"loggers", "shard_optimizer", "peak_gflops"}
 """Paths, whose content counts instead, and what changes no weight."""
 
 OF_SCHEDULE = frozenset({"tasks", "stages", "max_steps", "keep", "order", "options"})

@@ -65,9 +65,19 @@ class PretrainingSettings(LoopSettings):
         options: settings of single tasks and of the masks, such as ``sentence-order.max_length`` or ``masking.share``.
     """
 
-    corpus: str = setting("data", "folder of onion corpus build to learn from", TEXT, metavar="DIR")
+    corpus: str = setting(
+        "data", "folder of onion corpus build, or files of PaddleNLP or Megatron-LM, to learn from", TEXT, metavar="DIR"
+    )
     held_out: str | None = setting(
         "data", "folder of another corpus, to test on", TEXT, None, told="no tests", metavar="DIR"
+    )
+    tokenizer: str | None = setting(
+        "data",
+        "that made a corpus of PaddleNLP or Megatron-LM, whose files do not hold it: folder or known name",
+        TEXT,
+        None,
+        told="the corpus's own",
+        metavar="NAME|DIR",
     )
     tasks: tuple[str, ...] = setting(
         "data",

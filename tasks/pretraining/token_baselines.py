@@ -1,4 +1,4 @@
-"""What is right about the labels of tokens without reading: figures that a task has to beat."""
+"""What is right about tokens, or about their labels, without reading: figures that a task has to beat."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from onion.tasks.metrics.perplexity import perplexity
 from onion.tasks.pretraining.examples import UNLABELLED, Example
 
 Labels = NDArray[np.integer]
@@ -17,6 +18,22 @@ def labelled(examples: Sequence[Example]) -> tuple[Labels, Labels]:
     labels = np.concatenate([example["token_labels"] for example in examples])
     ids = np.concatenate([example["ids"] for example in examples])
     return ids[labels != UNLABELLED], labels[labels != UNLABELLED]
+
+
+def word_frequencies(train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
+    """Guess every token by how often tokens occur: what a network that does not look at the text can learn.
+
+    All tokens between the first and the last one count, of which the masks choose some. Each token is counted once more
+    than it was found, as in ``token_frequencies``.
+
+    Returns:
+        ``word_loss.frequencies`` in nats a token, ``perplexity.frequencies``, and ``word_accuracy.commonest``.
+    """
+    known, wanted = (np.concatenate([each["ids"][1:-1] for each in examples]) for examples in (train, held_out))
+    counts = np.bincount(known, minlength=int(max(known.max(), wanted.max())) + 1) + 1
+    loss = float(-np.log(counts[wanted] / counts.sum()).mean())
+    right = float((wanted == counts.argmax()).mean())
+    return {"word_loss.frequencies": loss, "perplexity.frequencies": perplexity(loss), "word_accuracy.commonest": right}
 
 
 def commonest(train: Labels, held_out: Labels) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.tasks.data.features.hashing import digest_of_file, digest_of_values
-from onion.tasks.pretraining.corpus.ernie_lines import INSIDE, ErnieSample, read_samples
+from onion.tasks.pretraining.corpus.ernie_lines import INSIDE, ErnieSample, ListedFile, read_samples
 from onion.tasks.pretraining.corpus.flags import IN_WORD
 from onion.tasks.pretraining.examples import Example
 
@@ -37,18 +37,30 @@ class ErnieExamples:
     left_out: int
 
     @classmethod
-    def read(cls, paths: Sequence[Path], max_length: int = 512) -> ErnieExamples:
+    def read(cls, files: Sequence[Path | ListedFile], max_length: int = 512) -> ErnieExamples:
         """Read files; longer lines are left out, as ERNIE does.
+
+        Args:
+            files: paths, or what :func:`onion.tasks.pretraining.corpus.ernie_lines.read_file_list` reads: then each
+                example has ``file``, the number of its file, and the ``word_share`` of that.
+            max_length: of the lines that are kept, in tokens. Default 512.
 
         Raises:
             DataError: a file is malformed, or all lines are too long.
         """
-        samples = [sample for path in paths for sample in read_samples(path)]
-        examples = [example_of(sample) for sample in samples if len(sample.ids) <= max_length]
+        examples, lines = [], 0
+        paths = [file.path if isinstance(file, ListedFile) else file for file in files]
+        for number, (file, path) in enumerate(zip(files, paths, strict=True)):
+            told = {"file": number, "word_share": file.word_share} if isinstance(file, ListedFile) else {}
+            samples = list(read_samples(path))
+            lines += len(samples)
+            examples += [{**example_of(each), **told} for each in samples if len(each.ids) <= max_length]
         if not examples:
             raise DataError(f"{', '.join(map(str, paths))}: no line has at most {max_length} tokens; raise max_length")
+        shares = [file.word_share for file in files if isinstance(file, ListedFile)]
         settings = {"files": [digest_of_file(path) for path in paths], "max_length": max_length}
-        return cls(examples, digest_of_values(settings), len(samples) - len(examples))
+        fingerprint = digest_of_values({**settings, "word_shares": shares} if shares else settings)
+        return cls(examples, fingerprint, lines - len(examples))
 
     @property
     def lengths(self) -> NDArray[np.integer]:

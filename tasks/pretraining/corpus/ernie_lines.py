@@ -164,6 +164,15 @@ def read_file_list(path: Path) -> list[ListedFile]:
     return found
 
 
+def write_file_list(path: Path, files: Iterable[ListedFile]) -> None:
+    """Write a list that ``read_file_list``, and ERNIE, can read.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    replace_file(path, "".join(f"{file.path}\t{file.word_share}\n" for file in files).encode())
+
+
 def _listed(path: Path, number: int, line: str) -> ListedFile:
     name, _, share = line.strip().partition("\t")
     try:

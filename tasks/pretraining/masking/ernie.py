@@ -45,13 +45,16 @@ class Vocabulary:
 
 
 def masked(
-    examples: Sequence[Example], words: bool, vocabulary: Vocabulary, generator: np.random.RandomState
+    examples: Sequence[Example],
+    words: bool | Sequence[bool],
+    vocabulary: Vocabulary,
+    generator: np.random.RandomState,
 ) -> list[Example]:
     """Mask the examples of a batch as ERNIE 1.0 does.
 
     Args:
         examples: at least one; see ``onion.tasks.pretraining.examples``.
-        words: whether words are chosen, with all their tokens; otherwise tokens.
+        words: whether words are chosen, with all their tokens, and not tokens; for all examples, or for each.
         vocabulary: of the encoder.
         generator: two draws are made: of a number and of a random word for each token, without padding.
     """
@@ -60,16 +63,18 @@ def masked(
     chance = generator.rand(len(ids))
     replacements = generator.randint(1, vocabulary.size, size=len(ids))
     places = np.arange(len(ids))
-    firsts = first_tokens(np.cumsum(~inside)[None])[0] if words else places
+    lengths = [len(example["ids"]) for example in examples]
+    by_words = np.broadcast_to(words, len(examples))
+    firsts = np.where(np.repeat(by_words, lengths), first_tokens(np.cumsum(~inside)[None])[0], places)
     border = (ids == vocabulary.cls_id) | (ids == vocabulary.sep_id)
     chosen = ~border & (chance[firsts] <= SHARE)
     scale = np.where(firsts == places, SHARE, 1.0)  # the first token's number is below SHARE, as it was chosen
     kept = chance <= KEPT * scale
     swapped = ~kept & (chance <= SWAPPED * scale)
     new = np.where(chosen & ~kept, np.where(swapped, replacements, vocabulary.mask_id), ids)
-    ends = np.cumsum([len(example["ids"]) for example in examples])[:-1]
-    rows = zip(examples, np.split(new, ends), np.split(chosen, ends), strict=True)
-    return [_targets(example, row, np.flatnonzero(taken), words) for example, row, taken in rows]
+    ends = np.cumsum(lengths)[:-1]
+    rows = zip(examples, np.split(new, ends), np.split(chosen, ends), by_words.tolist(), strict=True)
+    return [_targets(example, row, np.flatnonzero(taken), level) for example, row, taken, level in rows]
 
 
 def _targets(example: Example, ids: np.ndarray, places: np.ndarray, words: bool) -> Example:
@@ -81,15 +86,15 @@ class ErnieMasker(RunnerItem):
     """Mask batches as ERNIE 1.0 does, to compare with it.
 
     A batch is a list of unmasked examples, so the ``DataProvider`` outside has ``collate=list``; it is replaced by the
-    batch of ``onion.tasks.pretraining.examples.collate``. Whether units are words or tokens is drawn once a pass, as
-    ERNIE draws it for each file of a list. The random generator is part of the item's state, so a resumed run draws the
-    same masks.
+    batch of ``onion.tasks.pretraining.examples.collate``. Whether units are words or tokens is drawn once a pass for
+    each file, as ERNIE does. The random generator is part of the item's state, so a resumed run draws the same masks.
 
     Args:
         vocabulary: of the encoder.
         seed: of the random generator, as ``numpy.random.seed`` takes it. ERNIE never sets it.
-        word_share: the probability of a pass to be masked by words, and not by tokens. Default 1.1, always, as in the
-            file lists that ERNIE 1.0 is published with.
+        word_share: the probability of a file to be masked by words in a pass, and not by tokens, where its examples do
+            not come from a list of files, which tells it. Default 1.1, always, as in the lists that ERNIE 1.0 is
+            published with.
     """
 
     alters_batches = True
@@ -104,13 +109,15 @@ class ErnieMasker(RunnerItem):
         """Restart the random generator."""
         self._generator = np.random.RandomState(self.seed)
 
-    def by_words(self, pass_id: int) -> bool:
-        """Return whether a pass is masked by words: drawn from the seed and the pass alone."""
-        return Draws.of(self.seed, pass_id, 0).chance("words") < self.word_share
+    def by_words(self, pass_id: int, example: Example) -> bool:
+        """Return whether an example is masked by words: drawn from the seed, the pass and its file alone."""
+        share: float = example.get("word_share", self.word_share)
+        return Draws.of(self.seed, pass_id, example.get("file", 0)).chance("words") < share
 
     def on_batch(self, state: State) -> None:
         """Put a masked batch in place of the list."""
-        found = masked(state.batch, self.by_words(state.pass_id), self.vocabulary, self._generator)
+        words = [self.by_words(state.pass_id, example) for example in state.batch]
+        found = masked(state.batch, words, self.vocabulary, self._generator)
         state.batch = collate(found, self.vocabulary.pad_id)
 
     def state_dict(self) -> dict[str, Any]:

@@ -6,11 +6,13 @@ section 4.2.1). What is hidden is chosen by ``onion.tasks.pretraining.masking.ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import attrs
 
 from onion.errors import DataError
+from onion.tasks.pretraining import token_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.segments import Segments
 from onion.tasks.pretraining.drawn_examples import DrawnExamples
@@ -43,6 +45,10 @@ class KnowledgeMasking(PretrainingTask):
         fingerprint = f"{self!r} of {segments.fingerprint} by {seed}"
         sampler = _Sampler(segments, corpus.tokenizer.cls_id, corpus.tokenizer.sep_id)
         return DrawnExamples(segments.lengths + 2, fingerprint, seed, sampler)
+
+    def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
+        """Return loss and perplexity by the frequencies of tokens, and the accuracy of always saying the commonest."""
+        return token_baselines.word_frequencies(train, held_out)
 
 
 @attrs.frozen(eq=False)

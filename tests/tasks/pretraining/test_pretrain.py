@@ -12,12 +12,14 @@ from onion.cli import main
 from onion.errors import CheckpointError, DataError, WeightsError
 from onion.models.auto import load_encoder, new_encoder
 from onion.models.pretraining_heads import EncoderForPretraining
+from onion.models.tokenizer import Tokenizer
 from onion.tasks.pretraining.corpus.opening import open_corpus
 from onion.tasks.pretraining.pretrain import PretrainingJob, made, pretrain, train
 from onion.tasks.pretraining.throughput import Throughput
 from onion.tasks.pretraining.token_frequencies import log_frequencies
 from onion.testing import assert_resumes_exactly
 from tests.tasks.helpers import films, write_tsv
+from tests.tasks.pretraining.corpus.foreign.files import WRITERS
 
 TASKS = ("knowledge-masking", "sentence-order")
 
@@ -60,6 +62,8 @@ def test_the_report_has_figures_of_each_task_beside_what_needs_no_reading(pretra
     _, report = pretrained
     assert report["step"] == 40
     assert report["knowledge-masking.perplexity"] < 16
+    assert 1 < report["knowledge-masking.perplexity.frequencies"] < 20
+    assert 0 < report["knowledge-masking.word_accuracy.commonest"] < 0.5
     assert 0 <= report["next-sentence.accuracy"] <= 1
     assert {"next-sentence.perplexity", "next-sentence.class_loss", "next-sentence.accuracy.commonest"} <= report.keys()
 
@@ -291,3 +295,27 @@ def test_the_onion_is_the_user_s_to_change(given, tmp_path):
     runner = pretrain(tmp_path, **given())
     assert runner[Saver].every == 2
     assert isinstance(runner[TaskSampler].tasks["knowledge-masking"].provider, DataProvider)
+
+
+@pytest.mark.parametrize("who", WRITERS)
+def test_files_of_other_systems_are_learned_from_with_their_tokenizer(tmp_path, corpora, config_file, who):
+    tokenizer = Tokenizer.from_pretrained(corpora / "vocabulary")
+    texts = (corpora / "train.txt").read_text().split("\n\n")
+    write, ending, _ = WRITERS[who]
+    write(tmp_path / "a", [[_ids(tokenizer, each) for each in text.split(". ")] for text in texts])
+    given = {"corpus": str(tmp_path / f"a{ending}"), "config": str(config_file), "max_steps": 2, "max_length": 48}
+    with pytest.raises(DataError, match=r"give that too \(--tokenizer\)"):
+        pretrain(tmp_path / "run", **given)
+    given["tokenizer"] = str(corpora / "vocabulary")
+    assert pretrain(tmp_path / "run", **given).run(passes=1).step == 2
+    assert Tokenizer.from_pretrained(tmp_path / "run" / "encoder").vocab_size == tokenizer.vocab_size
+    (tmp_path / "other").mkdir()
+    shutil.copy(corpora / "vocabulary" / "vocab.txt", tmp_path / "other")
+    with (tmp_path / "other" / "vocab.txt").open("a") as file:
+        file.write("more\n")
+    with pytest.raises(DataError, match=r"train: has a tokenizer of its own, and not .*other; leave it out"):
+        pretrain(tmp_path / "more", **{**given, "corpus": str(corpora / "train"), "tokenizer": str(tmp_path / "other")})
+
+
+def _ids(tokenizer, text):
+    return tokenizer([text])[0].ids[1:-1]  # without [CLS] and [SEP]

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError
-from onion.tasks.pretraining.corpus.ernie_lines import read_file_list, read_samples, write_samples
+from onion.tasks.pretraining.corpus.ernie_lines import (
+    ListedFile,
+    read_file_list,
+    read_samples,
+    write_file_list,
+    write_samples,
+)
 from tests.tasks.pretraining.samples import sample, some_samples
 
 LINE = b"1 17 57 2 66 2;0 0 0 0 1 1;0 1 2 3 4 5;-1 0 1 -1 0 -1;1"
@@ -90,6 +96,12 @@ def test_files_that_are_not_gzip_or_cut_off(tmp_path):
             list(read_samples(tmp_path / name))
     with pytest.raises(DataError, match=r"end in \.gz; compress the file with gzip"):
         list(read_samples(tmp_path / "data.txt"))
+
+
+def test_a_list_is_read_as_it_was_written(tmp_path):
+    files = [ListedFile(packed(tmp_path / f"{name}.gz"), share) for name, share in (("a", 1.1), ("b", 0.25))]
+    write_file_list(tmp_path / "train", files)
+    assert read_file_list(tmp_path / "train") == files
 
 
 def test_a_list_names_files_and_how_they_are_masked(tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from onion import DataProvider, Observer, Runner, Saver
 from onion.tasks.pretraining.corpus.ernie_examples import ErnieExamples, example_of
-from onion.tasks.pretraining.corpus.ernie_lines import write_samples
+from onion.tasks.pretraining.corpus.ernie_lines import ListedFile, write_samples
 from onion.tasks.pretraining.examples import collate
 from onion.tasks.pretraining.masking.ernie import ErnieMasker, Vocabulary, masked
 from onion.tasks.pretraining.masking.levels import CHARACTER, WORD
@@ -90,10 +90,23 @@ def test_the_item_masks_what_a_provider_gives(lines):
 
 
 def test_words_or_characters_are_drawn_for_each_pass():
-    drawn = [ErnieMasker(VOCAB, seed, word_share=0.3).by_words(pass_id) for seed in range(20) for pass_id in range(50)]
+    masker = ErnieMasker(VOCAB, 0, word_share=0.3)
+    drawn = [masker.by_words(pass_id, {"file": file}) for file in range(20) for pass_id in range(50)]
     assert np.mean(drawn) == pytest.approx(0.3, abs=0.05)
-    assert ErnieMasker(VOCAB, 0).by_words(3)
-    assert not ErnieMasker(VOCAB, 0, word_share=0).by_words(3)
+    assert ErnieMasker(VOCAB, 0).by_words(3, {})
+    assert not ErnieMasker(VOCAB, 0, word_share=0).by_words(3, {})
+
+
+def test_each_file_of_a_list_has_its_own_share(tmp_path):
+    files = [ListedFile(tmp_path / f"{number}.gz", share) for number, share in enumerate((1.1, 0.0))]
+    for file in files:
+        write_samples(file.path, some_lines(10))
+    lines = ErnieExamples.read(files)
+    assert lines.fingerprint != ErnieExamples.read([file.path for file in files]).fingerprint
+    batch, _ = batches(DataProvider(lines, 20, collate=list), ErnieMasker(VOCAB, seed=7))
+    of_second = np.array(batch["masked_positions"]) // batch["input_ids"].shape[1] >= 10
+    assert set(batch["word_levels"][~of_second]) == {WORD}
+    assert set(batch["word_levels"][of_second]) == {CHARACTER}
 
 
 def test_a_resumed_run_draws_the_same_masks(lines, tmp_path):
