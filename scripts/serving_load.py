@@ -97,6 +97,7 @@ class Load:
     def __init__(self, service: Service, expected: dict[str, Any], given: argparse.Namespace) -> None:
         self.url, self.expected, self.given = service.url, expected, given
         self._service = service
+        self.is_enough: Callable[[], bool] = lambda: True
         self.left = given.requests
         self.until = None if given.seconds is None else time.monotonic() + given.seconds
         self.used: list[Used] = []
@@ -116,7 +117,8 @@ class Load:
 
     def goes_on(self) -> bool:
         """Return whether there is another call to make."""
-        return self.left > 0 if self.until is None else time.monotonic() < self.until
+        goes_on = self.left > 0 if self.until is None else time.monotonic() < self.until
+        return goes_on or not self.is_enough()
 
     async def _watch(self) -> None:
         """Note what the service uses, every few seconds."""
@@ -192,7 +194,7 @@ def main(arguments: list[str] | None = None) -> int:
     expected = {text: model(text) for text in sorted(texts)}
     with tempfile.TemporaryDirectory() as folder, Service(given.model, Path(folder)) as service:
         load, begin = Load(service, expected, given), time.perf_counter()
-        answered = under_attack(service, lambda: asyncio.run(load.run())) if given.hostile else _alone(load)
+        answered = under_attack(service, load) if given.hostile else _alone(load)
         seconds = time.perf_counter() - begin
         status = service.end()
     heeded = sum(count for tally in answered.values() for told, count in tally.items() if told[:1] in ("2", "5"))
@@ -216,8 +218,8 @@ def _alone(load: Load) -> dict[str, Counter[str]]:
     return {}
 
 
-def under_attack(service: Service, run: Callable[[], None]) -> dict[str, Counter[str]]:
-    """Run something while attackers are at the service; return what each was answered."""
+def under_attack(service: Service, load: Load) -> dict[str, Counter[str]]:
+    """Run the load while attackers are at the service, until all have worked at least; return their answers."""
     target = Target(service.port, service.token)
     attacks: dict[str, siege.Attack] = {
         name: siege.asking(MAKERS[name], target, seed) for seed, name in enumerate(REFUSED)
@@ -226,8 +228,9 @@ def under_attack(service: Service, run: Callable[[], None]) -> dict[str, Counter
     attacks["half"] = lambda over, tally: siege.half(target, over, tally, random.Random(1))
     attacks["slow"] = lambda over, tally: siege.slow(target, over, tally, random.Random(2))
     tallies = {name: Counter[str]() for name in attacks}
-    with siege.side_by_side(attacks, tallies):
-        run()
+    with siege.side_by_side(attacks, tallies) as have_worked:
+        load.is_enough = have_worked
+        asyncio.run(load.run())
     return tallies
 
 

@@ -64,7 +64,8 @@ def service():
 def asking(*names):
     draw = Random(3)
     return lambda target: {
-        name: Counter(target.ask(requests.MAKERS[name](draw, target))[0] for _ in range(TRIES)) for name in names
+        name: Counter(target.ask(requests.MAKERS[name](draw, target), PATIENCE)[0] for _ in range(TRIES))
+        for name in names
     }
 
 

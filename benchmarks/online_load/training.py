@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from select import select
 from time import perf_counter, process_time
 from typing import Any
 
@@ -21,7 +22,7 @@ from benchmarks.online_load.client import VOCABULARY, made_up
 from onion import GradientMachine, HookIterator, ParameterUpdater, Runner, RunnerItem, State
 from onion.models.config import EncoderConfig
 from onion.models.encoder import Encoder
-from onion.online import ControlServer, Journal, Spool, StreamProvider
+from onion.online import ControlServer, Journal, Spool, SpoolWriter, StreamProvider
 from onion.tasks.batches import batch_of
 from onion.tasks.networks.classifier import Classifier
 
@@ -29,8 +30,8 @@ from onion.tasks.networks.classifier import Classifier
 # isort: split
 import paddle
 
-BATCH, WARM, COOL = 32, 3, 2
-"""Samples per batch; batches before the measured ones, and after them, while a client finishes."""
+BATCH, WARM = 32, 3
+"""Samples per batch; batches before the measured ones."""
 
 CAPACITY = 10_000_000  # of the spool, so large that no client is refused
 LONG = 600.0  # seconds that a batch waits to be full: all batches are
@@ -102,10 +103,10 @@ class Training:
         paddle.seed(number)
         token = secrets.token_urlsafe()
         with tempfile.TemporaryDirectory() as folder:
-            spool = _filled(Path(folder, "samples.db"), BATCH * (WARM + steps + COOL), number)
+            spool = _filled(Path(folder, "samples.db"), BATCH * (WARM + steps), number)
             watch = Watch(way.client, spool.path, token, WARM, steps)
             service = (Journal(Path(folder, "journal.jsonl")), ControlServer(port=0, token=token)) if way.served else ()
-            self._runner(spool, watch, *service).run(steps=WARM + steps + COOL)
+            self._runner(spool, watch, *service).run(passes=1)
         return {"batches": watch.batches(), "processor": watch.processor(), "client": watch.told}
 
     def _runner(self, spool: Spool, watch: Watch, *service: RunnerItem) -> Runner:
@@ -160,7 +161,7 @@ class Watch(RunnerItem):
                 self._client.stop()
 
     def on_batch(self, state: State) -> HookIterator:
-        """Read the clock after each measured batch and the one before them."""
+        """Read the clock after each measured batch and the one before them; go on until the client has finished."""
         yield
         if state.step == self.warm and self._client is not None:
             self._client.begin()
@@ -169,6 +170,16 @@ class Watch(RunnerItem):
             self._cpu.append(process_time())
         if state.step == self.warm + self.steps and self._client is not None:
             self._client.end()
+        if state.step >= self.warm + self.steps:
+            self._finish(state)
+
+    def _finish(self, state: State) -> None:
+        """Stop the run, or have one more batch: a command that is on its way takes effect between two."""
+        if self._client is None or self._client.has_told():
+            state.stop("all batches were measured")
+        else:
+            with SpoolWriter(self.spool, "more") as writer:
+                writer.write(made_up(BATCH, state.step))
 
     def batches(self) -> list[float]:
         """Return the seconds of each measured batch, from the end of the one before."""
@@ -200,6 +211,11 @@ class Client:
     def end(self) -> None:
         """Stop it."""
         self._say()
+
+    def has_told(self) -> bool:
+        """Return whether its results are there, or it has ended without any."""
+        assert self._process.stdout is not None
+        return bool(select([self._process.stdout], [], [], 0)[0])
 
     def told(self) -> dict[str, Any]:
         """Return its results."""

@@ -82,7 +82,7 @@ class Batcher:
         told: Callable[[Servable, Computed], None] = lambda model, computed: None,
         workers: int = 1,
     ) -> None:
-        self._tokens, self._room, self._told, self._idle = tokens, room, told, 0
+        self._tokens, self._room, self._told, self._idle = tokens, room, told, workers
         self._queue: deque[Waiting] = deque()
         self._changed = threading.Condition()
         self._closing = False
@@ -129,11 +129,12 @@ class Batcher:
         while (batch := self._take()) is not None:
             if batch:
                 self._compute(batch)
+            with self._changed:
+                self._idle += 1
 
     def _take(self) -> list[Waiting] | None:
         """Wait for rows, and take a batch out of the queue; None: the end."""
         with self._changed:
-            self._idle += 1
             while not self._queue and not self._closing:
                 self._changed.wait()
             if not self._queue:
@@ -179,6 +180,7 @@ class Batcher:
             return
         seconds = time.perf_counter() - begin
         self._row_seconds = SMOOTH * self._row_seconds + (1 - SMOOTH) * seconds / len(batch)
+        # Before the answers: whoever has one and asks for the metrics finds it counted.
+        self._told(model, Computed(len(batch), sum(each.prepared.tokens for each in batch), seconds))
         for each, answer in zip(batch, answers, strict=True):
             each.future.set_result(answer)
-        self._told(model, Computed(len(batch), sum(each.prepared.tokens for each in batch), seconds))

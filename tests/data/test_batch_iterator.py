@@ -179,10 +179,16 @@ def test_the_files_that_are_traced_are_there():
 
 
 class Hanging:
-    """A source whose third batch does not come; it sends a signal when the main thread waits for it."""
+    """A source whose third batch does not come; it sends a signal when the main thread waits for it.
+
+    ``watch`` is an item that tells it when the run has made the last step before that.
+    """
 
     def __init__(self):
-        self.release = threading.Event()
+        self.release, self.done = threading.Event(), threading.Event()
+
+    def watch(self, last_step):
+        return Observer(on_batch_end=lambda state: self.done.set() if state.step == last_step else None)
 
     def __call__(self):
         yield from range(4)
@@ -190,6 +196,7 @@ class Hanging:
         if threading.get_ident() == main:
             signal.raise_signal(signal.SIGTERM)
         else:
+            assert self.done.wait(PATIENCE)
             while sys._current_frames()[main].f_code.co_name != "_awaited":
                 pass
             signal.pthread_kill(main, signal.SIGTERM)
@@ -219,7 +226,7 @@ def takes(source, prefetch, batches):
 @pytest.mark.parametrize("rings", [(), (Mailbox,)])
 def test_a_run_that_waits_for_its_next_batch_ends_there(prefetch, rings, hanging):
     data = provided(hanging, prefetch=prefetch)
-    seen, state = run(data, *(ring() for ring in rings))
+    seen, state = run(data, *(ring() for ring in rings), hanging.watch(2))
     assert seen == [(0, None, [0, 1]), (0, None, [2, 3])]
     assert (state.stopped, state.pass_cut, state.step) == ("received SIGTERM", True, 2)
     assert data.state_dict() == {"batch": 2, "examples": 4}
@@ -229,7 +236,7 @@ def test_a_run_that_waits_for_its_next_batch_ends_there(prefetch, rings, hanging
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_a_run_of_many_tasks_that_waits_for_one_of_them_ends_there(prefetch, hanging):
     data = takes(hanging, prefetch, 9)
-    seen, state = run(data)
+    seen, state = run(data, hanging.watch(5))
     assert [task for _, task, _ in seen] == ["a", "b", "a", "b", "a"]
     assert [batch for *_, batch in seen] == [[0, 1], [0, 1], [2, 3], [2, 3], [4, 5]]
     assert (state.stopped, state.pass_cut, state.step) == ("received SIGTERM", True, 5)

@@ -11,6 +11,7 @@ import pytest
 
 from onion import DataProvider, Observer, Runner, Signals
 from onion.data import Loader
+from onion.data import prefetch as prefetching
 from onion.data.workers import Workers
 from onion.errors import DataError
 from tests.data.computed import (
@@ -168,8 +169,9 @@ def test_an_error_names_item_batch_and_example():
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
-def test_a_signal_ends_the_wait_for_a_worker_that_hangs(prefetch):
+def test_a_signal_ends_the_wait_for_a_worker_that_hangs(prefetch, monkeypatch):
     """Its third batch is done; it is between two batches that the run waits."""
+    monkeypatch.setattr(prefetching, "ABANDON_TIMEOUT", PATIENCE)  # the thread ends, however busy the machine is
     provider = DataProvider(Hanging(), 2, prefetch=prefetch, num_workers=1)
     pid = os.getpid()
 

@@ -1,12 +1,14 @@
 """The control channel, between threads of one process: what ranks hear of each other, and of who is missing."""
 
+import json
 import threading
 from multiprocessing import Pipe
 
 import pytest
 
-from onion.distributed.channel import GONE, Channel
+from onion.distributed.channel import FAILED, GONE, Channel
 from onion.errors import RankError
+from tests.patience import PATIENCE
 
 
 def connected(ranks, timeout=60):
@@ -59,7 +61,11 @@ def test_all_hear_of_the_rank_that_is_gone():
 
 
 def test_a_rank_that_is_late_is_named():
-    assert exchanged(connected(3, timeout=0.01), {0: {}, 1: {}}) == ["rank 2: did not come within 0.01 seconds"] * 2
+    channels = connected(3)
+    channels[1]._others[0].send_bytes(b"{}")
+    with pytest.raises(RankError, match=r"^rank 2: did not come within 0\.01 seconds$"):
+        channels[0].exchange({}, timeout=0.01)
+    assert json.loads(channels[1]._answer(PATIENCE))[2] == {FAILED: "did not come within 0.01 seconds"}
 
 
 def test_a_rank_that_fails_after_it_has_spoken_is_not_waited_for():

@@ -1,6 +1,7 @@
 """scripts.serving_load: a short load with attackers beside it; wrong answers and heeded attacks are noticed."""
 
 import argparse
+import asyncio
 import json
 from collections import Counter
 from types import SimpleNamespace
@@ -57,8 +58,8 @@ def test_numbers_are_alike_but_for_rounding():
 
 
 def test_an_attack_that_is_heeded_is_an_error(folders, monkeypatch, capsys):
-    def heeded(service, run):
-        run()
+    def heeded(service, load):
+        asyncio.run(load.run())
         return {"noise": Counter({"200": 1})}
 
     monkeypatch.setattr(serving_load, "under_attack", heeded)

@@ -12,6 +12,7 @@ import pytest
 from onion.serving.limits import ServingLimits
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.finetune.predictor import Predictor
+from tests.patience import PATIENCE
 from tests.serving.services import served
 
 pytest.importorskip("onnxruntime")
@@ -39,13 +40,13 @@ def service(folders):
 def post(service):
     def post(path, body, **options):
         content = body if isinstance(body, (bytes, str)) else json.dumps(body)
-        return httpx.post(f"{service.url}{path}", content=content, **options)
+        return httpx.post(f"{service.url}{path}", content=content, timeout=PATIENCE, **options)
 
     return post
 
 
 def get(service, path):
-    return httpx.get(f"{service.url}{path}")
+    return httpx.get(f"{service.url}{path}", timeout=PATIENCE)
 
 
 def predicted(folders, kind, *lines):

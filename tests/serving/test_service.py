@@ -15,6 +15,7 @@ from onion.errors import OnionError
 from onion.serving import served_models
 from onion.serving.limits import ServingLimits
 from onion.serving.server import ModelServer
+from scripts.serving_load import alike
 from tests.patience import PATIENCE
 from tests.serving.fakes import Echo
 from tests.serving.services import served
@@ -196,7 +197,8 @@ def test_a_model_is_exchanged_under_load_without_a_lost_or_mixed_answer(folders,
             with httpx.Client(timeout=PATIENCE) as client:
                 while not done.is_set():
                     response = client.post(f"{server.url}/models/films/predict", json={"inputs": [text]})
-                    if response.status_code != 200 or response.json()["predictions"] != expected[text]:
+                    # Rows that are computed with others may be rounded otherwise.
+                    if response.status_code != 200 or not alike(response.json()["predictions"][0], expected[text][0]):
                         errors.append(response.text)
 
         threads = [threading.Thread(target=load, args=(text,)) for text in expected for _ in range(2)]

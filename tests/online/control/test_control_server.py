@@ -154,12 +154,19 @@ def asked(control, command, **arguments):
 
 
 def test_a_paused_run_waits_until_it_is_resumed_or_asked_for_steps(tmp_path):
-    begun = threading.Event()
-    runner = steered(Line(samples(200)), tmp_path, at=lambda state: begun.set(), pass_every=1000)
+    begun, asked_to_pause = threading.Event(), threading.Event()
+
+    def hold(state):
+        begun.set()
+        assert asked_to_pause.wait(PATIENCE)
+
+    runner = steered(Line(samples(200)), tmp_path, at=hold, pass_every=1000)
     control = runner[ControlServer]
     with in_thread(runner, 40) as running:
         assert begun.wait(PATIENCE)
-        at = control.ask("pause", {}).result(PATIENCE).step
+        pausing = control.ask("pause", {})
+        asked_to_pause.set()
+        at = pausing.result(PATIENCE).step
         assert control.ask("save", {}).result(PATIENCE).step == at
         assert control.status()["state"] == "paused"
         assert control.ask("step", {"n": 3}).result(PATIENCE).step == at

@@ -9,6 +9,7 @@ from onion.serving import app
 from onion.serving.limits import ServingLimits
 from scripts.web_assets import INTERFACE, complete
 from tests.online.http.page.conftest import chromium  # noqa: F401  a fixture
+from tests.patience import PATIENCE
 from tests.serving.services import served
 
 pytest.importorskip("onnxruntime")
@@ -41,6 +42,7 @@ def opened(chromium):  # noqa: F811
 
         def open_page(server, path=""):
             context = chromium.new_context()
+            context.set_default_timeout(1000 * PATIENCE)
             held.callback(context.close)
             page, errors = context.new_page(), []
             page.on("pageerror", lambda error: errors.append(str(error)))
