@@ -60,7 +60,8 @@ class MaskedLM(TextTask):
         masked_share: of the tokens, or words; see ``onion.tasks.masked_lm.masking.Masker``.
         whole_words: mask all tokens of a word together.
         segmenter: finds words beyond the tokenizer's, which splits Chinese into characters, each a word: ``"jieba"``
-            (the extra ``chinese``), or a file with a word a line. It needs ``whole_words``. Default ``"none"``.
+            (the extra ``chinese``), ``"lac"`` for named entities (the extra ``entities``), a file with a word a line,
+            or several: ``"jieba+lac"``. It needs ``whole_words``. Default ``"none"``.
         guesses: the number of words predicted for each ``[MASK]``.
     """
 

