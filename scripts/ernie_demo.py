@@ -38,18 +38,28 @@ COUNTS: dict[str, dict[str, Any]] = {
         "labels 0, 1": [6221, 3779],
         "tokens": 953318,
         "length: mean, least, most": [95.33, 10, 131],
+        "length: percentiles 5, 25, 50, 75, 95": [36, 79, 104, 118, 126],
         "sentence 0, 1": [507319, 445999],
         "units -1, 0, 1": [30000, 650406, 272912],
         "units of 1, 2, 3, 4 tokens": [0.5915, 0.3986, 0.0087, 0.0010],
+        "mean length of a unit": 1.4196,
+        "[UNK], [MASK], [PAD]": [364, 0, 0],
+        "unit -1 at [CLS] and [SEP] and nowhere else": True,
+        "## pieces within a unit, that begin one": [3361, 0],
     },
     "demo_valid_set.gz": {
         "lines": 6000,
         "labels 0, 1": [3709, 2291],
         "tokens": 571123,
         "length: mean, least, most": [95.19, 9, 130],
+        "length: percentiles 5, 25, 50, 75, 95": [34, 79, 104, 117, 126],
         "sentence 0, 1": [306181, 264942],
         "units -1, 0, 1": [18000, 389948, 163175],
         "units of 1, 2, 3, 4 tokens": [0.593, 0.3968, 0.0091, 0.0010],
+        "mean length of a unit": 1.4185,
+        "[UNK], [MASK], [PAD]": [241, 0, 0],
+        "unit -1 at [CLS] and [SEP] and nowhere else": True,
+        "## pieces within a unit, that begin one": [2097, 0],
     },
 }
 FIRST_BATCH = {
@@ -76,9 +86,10 @@ NEXT_SENTENCES = {
 """What a network has to beat on the valid set: always no, and counting what both sentences share."""
 
 
-def counts(samples: Sequence[ErnieSample]) -> dict[str, Any]:
+def counts(samples: Sequence[ErnieSample], tokenizer: Tokenizer) -> dict[str, Any]:
     """Return what COUNTS has of a file."""
     lengths = [len(each.ids) for each in samples]
+    ids = np.concatenate([each.ids for each in samples])
     units = np.concatenate([each.units for each in samples])
     sentences = np.concatenate([each.sentences for each in samples])
     sizes = np.concatenate([np.bincount(each.words[each.words >= 0]) for each in samples])
@@ -89,8 +100,28 @@ def counts(samples: Sequence[ErnieSample]) -> dict[str, Any]:
         "length: mean, least, most": [round(float(np.mean(lengths)), 2), min(lengths), max(lengths)],
         "sentence 0, 1": np.bincount(sentences).tolist(),
         "units -1, 0, 1": np.bincount(units + 1).tolist(),
+        "length: percentiles 5, 25, 50, 75, 95": np.percentile(lengths, (5, 25, 50, 75, 95)).tolist(),
         "units of 1, 2, 3, 4 tokens": [round(float((sizes == size).mean()), 4) for size in (1, 2, 3, 4)],
+        "mean length of a unit": round(float(sizes.mean()), 4),
+        "[UNK], [MASK], [PAD]": [int((ids == each).sum()) for each in _special(tokenizer)],
+        "unit -1 at [CLS] and [SEP] and nowhere else": bool((np.isin(ids, _borders(tokenizer)) == (units == -1)).all()),
+        "## pieces within a unit, that begin one": _inside(tokenizer, ids, units),
     }
+
+
+def _special(tokenizer: Tokenizer) -> tuple[int, int, int]:
+    return tokenizer.unk_id, tokenizer.mask_id, tokenizer.pad_id
+
+
+def _borders(tokenizer: Tokenizer) -> tuple[int, int]:
+    return tokenizer.cls_id, tokenizer.sep_id
+
+
+def _inside(tokenizer: Tokenizer, ids: np.ndarray, units: np.ndarray) -> list[int]:
+    """Return how many of the pieces that begin with ## are inside a unit, and how many begin one."""
+    every = np.arange(VOCABULARY.size)
+    pieces = np.array([(piece or "").startswith("##") for piece in tokenizer.tokens(every)])[ids]
+    return [int((pieces & (units == 1)).sum()), int((pieces & (units == 0)).sum())]
 
 
 def batches(samples: Sequence[ErnieSample]) -> Iterator[list[Example]]:
@@ -193,7 +224,7 @@ def rows(folder: Path, vocabulary: Path) -> Iterator[tuple[str, Any, Any]]:
     tokenizer = Tokenizer.from_pretrained(vocabulary)
     for name, expected in COUNTS.items():
         samples = list(read_samples(folder / name))
-        for what, found in counts(samples).items():
+        for what, found in counts(samples, tokenizer).items():
             yield f"{name}: {what}", found, expected[what]
         yield f"{name}: written and read back equal", _same(samples), True
         if name == "demo_train_set.gz":
