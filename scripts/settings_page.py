@@ -13,7 +13,9 @@ from attrs import NOTHING
 
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
-from onion.tasks.reference import TaskSetting, reference_of
+from onion.tasks.pretraining.masking.masking import Masking
+from onion.tasks.pretraining.registry import PRETRAINING_TASKS
+from onion.tasks.reference import TaskSetting, reference_of, settings_of
 from onion.tasks.registry import TASKS
 
 HEAD = """# Settings
@@ -25,6 +27,12 @@ tasks are in [several_tasks.md](several_tasks.md). This page is made by `make se
 """
 
 TASKS_HEAD = "## Settings of tasks\n\n[Tasks](tasks.md) describes files, metrics and predictions.\n"
+
+PRETRAINING_HEAD = """## Settings of pretraining tasks
+
+[Pretraining](pretraining.md) describes the tasks. A setting is `--set TASK.NAME=VALUE`, that of the masks `--set
+masking.NAME=VALUE`; `onion tasks TASK` prints them, `onion pretrain --help` those of the training.
+"""
 
 TABLE = ("| setting | default | what it does |", "| --- | --- | --- |")
 
@@ -40,6 +48,10 @@ def page() -> str:
     for reference in map(reference_of, TASKS.values()):
         rows = [_task_row(each) for each in reference.settings]
         parts.append("\n".join([f"### {reference.name}\n", *TABLE, *rows]) + "\n")
+    parts.append(PRETRAINING_HEAD)
+    kinds: dict[str, type] = {"masking": Masking, **PRETRAINING_TASKS}
+    for name, settings in {name: settings_of(kind) for name, kind in kinds.items()}.items():
+        parts.append("\n".join([f"### {name}\n", *TABLE, *map(_task_row, settings)]) + "\n")
     return "\n".join(parts)
 
 

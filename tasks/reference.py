@@ -1,4 +1,7 @@
-"""What a task reads, measures and may be told, from its class and docstrings: for ``onion tasks`` and the docs."""
+"""What a task reads, measures and may be told, from its class and docstrings: for ``onion tasks`` and the docs.
+
+Pretraining tasks have a summary and settings too (:func:`described`, :func:`settings_of`).
+"""
 
 from __future__ import annotations
 
@@ -51,13 +54,22 @@ class TaskReference:
 
 def reference_of(kind: type[Task]) -> TaskReference:
     """Return the reference of a kind of task; what its module and its class do not document is empty."""
+    summary, rest = described(kind.name, kind)
+    return TaskReference(kind.name, summary, rest, str(_monitor(kind)), settings_of(kind))
+
+
+def described(name: str, kind: type) -> tuple[str, str]:
+    """Return what the module of a class says of it: the first line, without its name, and the rest."""
     told = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "")
     first, _, rest = told.partition("\n")
-    summary = first.removeprefix(f"``{kind.name}``").lstrip(": ")
-    fields = [field for field in attrs.fields(kind) if field.init]
+    return first.removeprefix(f"``{name}``").lstrip(": "), rest.strip()
+
+
+def settings_of(kind: type) -> tuple[TaskSetting, ...]:
+    """Return the settings of an attrs class, with what the class and those it derives from say of them."""
     helps = _helps(kind)
-    settings = tuple(TaskSetting(each.name, _default(each), helps.get(each.name, "")) for each in fields)
-    return TaskReference(kind.name, summary, rest.strip(), str(_monitor(kind)), settings)
+    fields = [field for field in attrs.fields(kind) if field.init]
+    return tuple(TaskSetting(each.name, _default(each), helps.get(each.name, "")) for each in fields)
 
 
 def _helps(kind: type) -> dict[str, str]:

@@ -188,17 +188,27 @@ def draw(options: argparse.Namespace) -> int:
 def tasks(options: argparse.Namespace) -> int:
     """Print a line for each kind of task, or what files and settings one has."""
     start_paddle()
-    from onion.tasks.reference import reference_of
+    from onion.tasks.pretraining.registry import PRETRAINING_TASKS
+    from onion.tasks.reference import described, reference_of, settings_of
     from onion.tasks.registry import TASKS, kind_of
 
     if options.name is None:
-        for reference in map(reference_of, TASKS.values()):
-            print(f"{reference.name:22}{reference.summary.replace('``', '')}")
+        told = {name: reference_of(kind).summary for name, kind in TASKS.items()}
+        told |= {name: f"{described(name, kind)[0]} (pretrain)" for name, kind in PRETRAINING_TASKS.items()}
+        for name, summary in told.items():
+            print(f"{name:22}{summary.replace('``', '')}")
         return 0
-    reference = reference_of(kind_of(options.name))
-    lines = [f"{reference.name}: {reference.summary}", "", reference.files, "", f"Metric: {reference.monitor}", ""]
-    lines.append("Settings, by --set NAME=VALUE or in a config file:")
-    for setting in reference.settings:
+    if options.name in PRETRAINING_TASKS:
+        kind = PRETRAINING_TASKS[options.name]
+        summary, rest = described(options.name, kind)
+        lines, settings = [f"{options.name}: {summary}", "", rest, ""], settings_of(kind)
+        lines.append(f"Settings, by --set {options.name}.NAME=VALUE of onion pretrain or in its file of settings:")
+    else:
+        reference = reference_of(kind_of(options.name))
+        lines = [f"{reference.name}: {reference.summary}", "", reference.files, "", f"Metric: {reference.monitor}", ""]
+        lines.append("Settings, by --set NAME=VALUE or in a config file:")
+        settings = reference.settings
+    for setting in settings:
         default = f" (default: {setting.default})" if setting.default else ""
         lines += textwrap.wrap(
             f"{setting.name}: {setting.help}{default}", WIDTH, initial_indent="  ", subsequent_indent=" " * 6

@@ -57,6 +57,12 @@ def _tasks(**asked: Any) -> Sequence[str]:
     return TASK_NAMES
 
 
+def _all_tasks(**asked: Any) -> Sequence[str]:
+    from onion.tasks.names import PRETRAINING_TASK_NAMES, TASK_NAMES
+
+    return [*TASK_NAMES, *PRETRAINING_TASK_NAMES]
+
+
 def _presets(**asked: Any) -> Sequence[str]:
     from onion.tasks.finetune.presets import PRESETS
 
@@ -81,7 +87,7 @@ def _folders(**asked: Any) -> Sequence[str]:
 
 _VALUES: dict[str, Callable[..., Sequence[str]]] = {
     "--task": _tasks,
-    "TASK": _tasks,
+    "TASK": _all_tasks,
     "--preset": _presets,
     "NAME": _models,
     "--encoder": _encoders,
