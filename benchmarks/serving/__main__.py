@@ -25,6 +25,7 @@ from benchmarks.frame import ROOT
 from benchmarks.frame.processes import THREADS
 from benchmarks.frame.section import Benchmark, Figure, Section
 from benchmarks.frame.tables import percentile
+from benchmarks.frame.worker import version_of
 from benchmarks.inference.models import texts
 from benchmarks.serving.callers import Heard
 from benchmarks.serving.peers import PEERS
@@ -32,14 +33,15 @@ from benchmarks.serving.services import Service, service
 
 CALLERS = (1, 8, 32)
 ONION, INT8 = "onion", "onion, int8"
+LIBRARIES = ("fastapi", "onnxruntime", "uvicorn")
 
 HOW = """\
 A classifier over MiniLM (6 layers of 384) answers sentences of SST-2, one a call, at 1, 8 and 32 callers at a time,
 who are one process beside the service on the same processors. Each service has 2 threads; they take turns in every
-round. onion serves an exported model by ONNX Runtime; with dynamic 8 bits each text alone. LitServe gathers up to 16
-calls for 10 ms; infinity has its default settings, but not optimum's BetterTransformer, which optimum no longer has.
-The limit is ONNX Runtime, called in a loop by one process without a service, tokenizer included. Processor seconds
-are those of the service. Labels are compared with the first service's: with 32 bits all are equal."""
+round. onion serves an exported model by ONNX Runtime; with dynamic 8 bits each text alone. LitServe gathers up to 16 calls for 10 ms; infinity has its default settings, but not optimum's BetterTransformer,
+which optimum no longer has. Beside them: ONNX Runtime called in a loop by one process of 2 threads without a service,
+tokenizer included, and the limit, what the time of its matrix products alone would allow. Processor seconds are those
+of the service. Labels are compared with the first service's: with 32 bits all are equal."""
 
 
 def measure(section: Section, given: Namespace) -> None:
@@ -48,20 +50,24 @@ def measure(section: Section, given: Namespace) -> None:
         place = Path(room)
         _write_models(place)
         services = [held.enter_context(each) for each in _services(place, given)]
-        limit = []
+        alone: list[dict[str, float]] = []
         heard: dict[tuple[str, int], list[Heard]] = {}
         spent: dict[tuple[str, int], list[float]] = {}
         for each in services:
             each.call(sentences, 50, 4)
         for _ in range(given.rounds):
-            limit.append(_limit(place / "model", sentences, given.calls))
+            alone.append(_alone(place / "model", sentences, given.calls))
             for callers in CALLERS:
                 for each in services:
                     before = each.processor_seconds()
                     heard.setdefault((each.name, callers), []).append(each.call(sentences, given.calls, callers))
                     spent.setdefault((each.name, callers), []).append(each.processor_seconds() - before)
         _check(heard)
-        section.figures.append(Figure("limit: texts a second", "/s", limit, digits=1))
+        for name, told in {"loop": "ONNX Runtime in a loop", "products": "limit, its products alone"}.items():
+            section.figures.append(Figure(f"texts a second: {told}", "/s", [each[name] for each in alone], digits=1))
+        section.versions |= {library: version_of(library) for library in LIBRARIES}
+        for name, peer in PEERS.items():
+            section.versions |= peer.versions() if given.peers is None or name in given.peers else {}
         for (name, callers), found in heard.items():
             section.figures += _figures(name, callers, found, spent[name, callers], given.calls)
 
@@ -92,14 +98,15 @@ def _write_models(place: Path) -> None:
     export(place / "run", place / "huggingface", "huggingface")
 
 
-def _limit(folder: Path, sentences: list[str], calls: int) -> float:
-    """Return texts a second of ONNX Runtime called directly."""
+def _alone(folder: Path, sentences: list[str], calls: int) -> dict[str, float]:
+    """Return texts a second of ONNX Runtime called directly, and of its products; see ``direct.main``."""
     command = [sys.executable, "-m", "benchmarks.serving.direct", str(folder)]
     given = json.dumps(list(islice(cycle(sentences), calls)))
     environment = {**os.environ, "OMP_NUM_THREADS": str(THREADS)}
     streams: dict[str, Any] = {"capture_output": True, "text": True, "check": True}
     done = subprocess.run(command, cwd=ROOT, env=environment, input=given, **streams)
-    return float(done.stdout)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
 
 
 def _check(heard: dict[tuple[str, int], list[Heard]]) -> None:

@@ -1,10 +1,15 @@
 """benchmarks/serving: callers get their answers in order; no figures of services that answer differently."""
 
+import importlib.metadata
+import sys
+
 import pytest
 
 from benchmarks.serving import __main__ as serving
+from benchmarks.serving import direct, peers
 from benchmarks.serving.callers import CLASSIFY, PREDICT, Heard, call
 from onion.serving.server import ModelServer
+from onion.tasks.export.export import export
 from tests.serving.services import served
 from tests.tasks.export.conftest import run_of  # noqa: F401  a fixture
 
@@ -21,6 +26,21 @@ def test_labels_come_in_the_order_of_the_texts(run_of):  # noqa: F811
     assert many.labels == alone.labels[:3] * 10
     assert len(many.waits) == 30
     assert all(0 < wait <= many.seconds for wait in many.waits)
+
+
+def test_onnx_runtime_is_called_alone_and_its_products_take_less(run_of, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    export(run_of("classification"), tmp_path / "model")
+    files = sorted(path.name for path in (tmp_path / "model").iterdir())
+    found = direct.main(tmp_path / "model", ["a good film", "the plot is dull"] * 10)
+    assert 0 < found["loop"] < found["products"]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == files
+
+
+def test_the_versions_of_a_peer_are_those_of_its_environment(monkeypatch):
+    monkeypatch.setattr(peers, "python_of", lambda environment: sys.executable)
+    peer = peers.Peer("none", [], ["numpy", "attrs"])
+    assert peer.versions() == {name: importlib.metadata.version(name) for name in ("numpy", "attrs")}
 
 
 def test_an_answer_of_infinity_is_read():
