@@ -10,7 +10,7 @@ FAST := $(wildcard tests/test_*.py) $(addprefix tests/,checkpointing data engine
 DATA ?= ../shared/data/glue/sst-2
 TEXTS ?= "Return the cosine of x in radians." "Decode a base64 encoded bytes-like object." "Wait until the thread terminates."
 
-.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo pretraining-counts pretraining-parity pretraining train-sst2 results composition serve-load students compression wheel sdist image docs docs-serve portable arm gpu-dry gpu
+.PHONY: train help test test-fast test-busy test-min-deps lint format bench parity crash-test distributed kill-ranks trouble-ranks same-bits interrupt exactly-once online attack-service hostile spoil soak online-load web-assets settings-page notebooks figures ernie-demo pretraining-counts pretraining-parity pretraining train-sst2 results composition serve-load clients students compression wheel sdist image docs docs-serve portable arm gpu-dry gpu
 
 ## train and predict with the example of the README, from nothing
 train: $(READY)
@@ -184,6 +184,10 @@ serve-load: CALLERS ?= 32
 serve-load: $(READY)
 	@$(RUN) -m scripts.serving_load $(MODEL) --requests $(REQUESTS) --callers $(CALLERS) \
 		$(addprefix --seconds ,$(SECONDS)) $(if $(HOSTILE),--hostile)
+
+## clients of other services (openai, huggingface_hub, tritonclient, curl), unchanged, at onion serve
+clients: $(READY)
+	@$(RUN) -m scripts.clients
 
 ## what pretraining on Chinese text gains: docs/pretraining_study.md. Days; resumes where it stopped. ARMS="none words" does
 ## a part; DATA is the folder of all data sets; SCALE=0.001 makes a trial of it in out/pretraining, in minutes an arm;

@@ -38,10 +38,11 @@ LIBRARIES = ("fastapi", "onnxruntime", "uvicorn")
 HOW = """\
 A classifier over MiniLM (6 layers of 384) answers sentences of SST-2, one a call, at 1, 8 and 32 callers at a time,
 who are one process beside the service on the same processors. Each service has 2 threads; they take turns in every
-round. onion serves an exported model by ONNX Runtime; with dynamic 8 bits each text alone. LitServe gathers up to 16 calls for 10 ms; infinity has its default settings, but not optimum's BetterTransformer,
-which optimum no longer has. Beside them: ONNX Runtime called in a loop by one process of 2 threads without a service,
-tokenizer included, and the limit, what the time of its matrix products alone would allow. Processor seconds are those
-of the service. Labels are compared with the first service's: with 32 bits all are equal."""
+round. onion serves an exported model by ONNX Runtime; with dynamic 8 bits each text alone. LitServe gathers up to 16
+calls for 10 ms; infinity has its default settings, but not optimum's BetterTransformer, which optimum no longer has.
+Beside them: ONNX Runtime called in a loop by one process of 2 threads without a service, tokenizer included, and the
+limit, what the time of its matrix products alone would allow. Processor seconds are those of the service. Labels are
+compared with the first service's: with 32 bits all are equal."""
 
 
 def measure(section: Section, given: Namespace) -> None:
