@@ -213,6 +213,33 @@ def test_a_model_is_exchanged_under_load_without_a_lost_or_mixed_answer(folders,
         assert (versions, errors) == ([2, 3, 4, 5, 6], [])
 
 
+def test_while_a_model_is_loaded_again_the_old_one_answers_and_is_healthy(echo, monkeypatch, tmp_path):
+    with served({"echo": tmp_path}) as server, ThreadPoolExecutor(1) as pool:
+        loading, loaded = threading.Event(), threading.Event()
+        load = served_models.load_servable
+
+        def slowly(*given):
+            loading.set()
+            assert loaded.wait(PATIENCE)
+            return load(*given)
+
+        monkeypatch.setattr(served_models, "load_servable", slowly)
+        reload = pool.submit(httpx.post, f"{server.url}/models/echo/reload", timeout=PATIENCE)
+        try:
+            assert loading.wait(PATIENCE)
+            assert [
+                httpx.get(f"{server.url}/{probe}", timeout=PATIENCE).status_code for probe in ("health", "ready")
+            ] == [200, 200]
+            assert answers(ask(server, "a")) == ["A"]
+            assert httpx.post(f"{server.url}/models/echo/reload", timeout=PATIENCE).status_code == 409
+        finally:
+            loaded.set()
+        assert reload.result(PATIENCE).json()["version"] == 2
+        first, second = echo[0]
+        assert answers(ask(server, "b")) == ["B"]
+        assert (first.batches, second.batches[-1:]) == ([["a"]], [["b"]])
+
+
 def test_a_model_that_does_not_give_its_stored_answers_is_not_taken(folders, tmp_path):
     shutil.copytree(folders("classification"), tmp_path / "films")
     with served({"films": tmp_path / "films"}) as server:
