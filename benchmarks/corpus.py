@@ -10,14 +10,17 @@ token, and 10 for each byte of text.
 from __future__ import annotations
 
 import hashlib
+import json
 import multiprocessing
 import os
 import random
 import shutil
 import sys
 import tempfile
+import threading
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 from time import perf_counter
@@ -39,7 +42,18 @@ from onion.tasks.pretraining.registry import get_pretraining_task
 LIBRARIES = ("rjieba", "tokenizers")
 WORKERS = (1, 2, 4)
 MAX_TOKENS = 126
-READ = 1000
+READ, STEPS = 1000, 3
+SMALL = {
+    "model_type": "ernie",
+    "vocab_size": 18000,
+    "hidden_size": 64,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 128,
+}
+"""The config of an encoder that computes next to nothing."""
+
 TASKS = ("next-sentence", "sentence-order", "sentence-reordering", "sentence-distance", "discourse-relation")
 HOW = """\
 {megabytes} MB of Chinese text: the documents of text_zh again and again, in random order. Each build is a process of
@@ -47,14 +61,15 @@ its own, beside which its workers run; with one worker it tokenizes itself. Word
 1.0's. Memory is the most that the process and its workers have had together; how it grows is that beside the most in
 the first quarter of the build. Opened is a corpus of {tokens:,} tokens, copies of the shards that were built: then its
 segments of {most} tokens are found, and the examples of tasks, and again by a second process, from the cache; {read}
-segments are read at random. Memory is what a process has beyond its libraries, before the examples are found, without
-the mapped files."""
+segments are read at random. Memory is what a process has beyond its libraries, without the mapped files: before the
+examples are found, and the most while they are. A pretraining on it is ended after {steps} batches of masked words, and
+resumed by another process: the time from the call to the first batch, without imports."""
 
 Answer = dict[str, Any]
 
 
 def measure(section: Section, given: Namespace) -> None:
-    section.how = HOW.format(megabytes=given.megabytes, tokens=given.tokens, most=MAX_TOKENS, read=READ)
+    section.how = HOW.format(megabytes=given.megabytes, tokens=given.tokens, most=MAX_TOKENS, read=READ, steps=STEPS)
     with tempfile.TemporaryDirectory() as room:
         place = Path(room)
         _write_text(given.data / "text_zh" / "wiki_zh.train.txt", place / "a.txt", given.megabytes * 1_000_000)
@@ -70,6 +85,10 @@ def measure(section: Section, given: Namespace) -> None:
             tile(CorpusFolder.open(place / f"{WORKERS[0]} 0"), place / "large", given.tokens)
             for name in ("first", "again"):
                 section.figures += _figures_of_opening(name, _opening(place).round())
+            begun, resumed = (_pretraining(place).round() for _ in range(2))
+            if (begun["step"], resumed["step"]) != (0, STEPS):
+                raise SystemExit(f"corpus: a pretraining began at step {begun['step']}, and again at {resumed['step']}")
+            section.figures.append(Figure("resuming a pretraining", "s", [resumed["seconds"]], at_most=1.0))
 
 
 def _write_text(source: Path, target: Path, size: int) -> None:
@@ -179,13 +198,34 @@ def prepare_opening(folder: str) -> Callable[[], Answer]:
         segments = Segments.of(corpus, MAX_TOKENS)
         found = perf_counter()
         memory = _memory(os.getpid(), "RssAnon") - before
+        with _most_memory() as most:
+            tasks = _examples(corpus)
         numbers = np.random.default_rng(0).integers(len(segments), size=READ).tolist()
+        reading = perf_counter()
         tokens = sum(len(segments[number].ids) for number in numbers)
-        read = perf_counter()
-        times = {"open": opened - begun, "segments": found - opened, "read": read - found}
-        return {**times, "memory": memory, "many": len(segments), "tokens": tokens, "tasks": _examples(corpus)}
+        times = {"open": opened - begun, "segments": found - opened, "read": perf_counter() - reading}
+        told = {"memory": memory, "most_memory": max(most) - before, "many": len(segments), "tokens": tokens}
+        return {**times, **told, "tasks": tasks}
 
     return work
+
+
+@contextmanager
+def _most_memory() -> Iterator[list[int]]:
+    """Give a list that gets the memory of this process, every tenth of a second."""
+    over, found = threading.Event(), [_memory(os.getpid(), "RssAnon")]
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            found.append(_memory(os.getpid(), "RssAnon"))
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        yield found
+    finally:
+        over.set()
+        thread.join()
 
 
 def _examples(corpus: CorpusFolder) -> dict[str, float]:
@@ -209,7 +249,46 @@ def _figures_of_opening(name: str, answer: Answer) -> list[Figure]:
             for task, took in answer["tasks"].items()
         ),
         Figure(f"memory, {name}", "MB", [answer["memory"] / 1e6], digits=1),
+        Figure(f"memory while examples are found, {name}", "MB", [answer["most_memory"] / 1e6], digits=0),
     ]
+
+
+def _pretraining(place: Path) -> Side:
+    job = {"corpus": str(place / "large"), "run": str(place / "run"), "config": str(place / "config.json")}
+    Path(job["config"]).write_text(json.dumps(SMALL), encoding="utf-8")
+    home = {"ONION_HOME": str(place / "home")}
+    return Side("pretraining", "benchmarks.corpus:prepare_pretraining", job, environment=home, stays=False)
+
+
+def prepare_pretraining(job: Mapping[str, str]) -> Callable[[], Answer]:
+    """Prepare to pretrain a few steps, or to resume that; job: ``corpus``, ``run``, ``config``."""
+    from onion import Observer, ParameterUpdater
+    from onion.tasks.pretraining.pretrain import pretrain
+
+    settings: dict[str, Any] = {
+        "corpus": job["corpus"],
+        "config": job["config"],
+        "max_steps": 10**6,
+        "save_every": STEPS,
+    }
+
+    def work() -> Answer:
+        answer: Answer = {}
+        begun = perf_counter()
+
+        def begin(state: Any) -> None:
+            if not answer:
+                answer.update(seconds=perf_counter() - begun, step=state.step)
+
+        def end(state: Any) -> None:
+            if state.step >= STEPS:
+                state.stop("enough was seen")
+
+        observer = Observer(on_batch_begin=begin, on_batch_end=end)
+        pretrain(job["run"], **settings).insert_before(ParameterUpdater, observer).run(passes=1)
+        return answer
+
+    return work
 
 
 BENCHMARK = Benchmark("corpus", "Corpora", HOW, __doc__, measure, rounds=1, parts=("build", "open"), data=True)
