@@ -213,6 +213,7 @@ students: $(READY)
 ## the wheel, in dist/
 wheel: $(READY)
 	@$(RUN) -m scripts.web_assets || echo "the pages in this wheel will lack libraries"
+	rm -f dist/onion_paddle-*.whl
 	$(RUN) -m build --wheel --outdir dist .
 
 ## the container image of `onion serve`, onion-serve, which needs Docker

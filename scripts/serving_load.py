@@ -3,12 +3,13 @@
     python -m scripts.serving_load MODEL [--requests 100000] [--callers 32] [--reload-every 5] [--leave-every 50]
         [--seconds 3600] [--pause 0.05] [--hostile]
 
-MODEL is an exported folder. The service is a process of its own. Every caller sends texts that only it sends, and holds
-the answers against those that the model gave to each text alone, in this process; some callers leave before they are
-answered, and the model is loaded again all the time. With --hostile, attackers send what no service should heed: noise,
-wrong tokens, ambiguous and misshapen requests, bodies without an end, halves of requests, one byte at a time. With
---seconds the calls go on for so long, however many they are. The last line tells what was lost, which is nothing, what
-memory and handles the service had after a tenth of the time and at the end, and what the attackers were answered.
+MODEL is an exported folder. The service is a process of its own. Every caller sends texts that only it sends, and
+holds the answers against those that the model gave to each text alone, in this process; some callers leave before they
+are answered, and the model is loaded again all the time. With --hostile, attackers send what no service should heed:
+noise, wrong tokens, ambiguous and misshapen requests, bodies without an end, halves of requests, one byte at a time.
+With --seconds the calls go on for so long, however many they are, and with attackers until each of these has worked.
+The last line tells what was lost, which is nothing, what memory and handles the service had after a tenth of the time
+and at the end, and what the attackers were answered.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ TASKS_HEAD = "## Settings of tasks\n\n[Tasks](tasks.md) describes files, metrics
 PRETRAINING_HEAD = """## Settings of pretraining tasks
 
 [Pretraining](pretraining.md) describes the tasks. A setting is `--set TASK.NAME=VALUE`, that of the masks `--set
-masking.NAME=VALUE`; `onion tasks TASK` prints them, `onion pretrain --help` those of the training.
+masking.NAME=VALUE`; `onion tasks TASK` and `onion tasks masking` print them, `onion pretrain --help` those of the
+training. A task without a `max_length` of its own has that of `--max-length`.
 """
 
 TABLE = ("| setting | default | what it does |", "| --- | --- | --- |")

@@ -188,7 +188,9 @@ def draw(options: argparse.Namespace) -> int:
 def tasks(options: argparse.Namespace) -> int:
     """Print a line for each kind of task, or what files and settings one has."""
     start_paddle()
+    from onion.tasks.pretraining.masking.masking import Masking
     from onion.tasks.pretraining.registry import PRETRAINING_TASKS
+    from onion.tasks.pretraining.settings import MASKING
     from onion.tasks.reference import described, reference_of, settings_of
     from onion.tasks.registry import TASKS, kind_of
 
@@ -198,8 +200,9 @@ def tasks(options: argparse.Namespace) -> int:
         for name, summary in told.items():
             print(f"{name:22}{summary.replace('``', '')}")
         return 0
-    if options.name in PRETRAINING_TASKS:
-        kind = PRETRAINING_TASKS[options.name]
+    of_pretraining: dict[str, type] = {**PRETRAINING_TASKS, MASKING: Masking}
+    if options.name in of_pretraining:
+        kind = of_pretraining[options.name]
         summary, rest = described(options.name, kind)
         lines, settings = [f"{options.name}: {summary}", "", rest, ""], settings_of(kind)
         lines.append(f"Settings, by --set {options.name}.NAME=VALUE of onion pretrain or in its file of settings:")

@@ -174,13 +174,13 @@ class Batcher:
         model, begin = batch[0].model, time.perf_counter()
         try:
             answers = model.answer([each.prepared for each in batch])
+            seconds = time.perf_counter() - begin
+            # Before the answers: whoever has one and asks for the metrics finds it counted.
+            self._told(model, Computed(len(batch), sum(each.prepared.tokens for each in batch), seconds))
         except BaseException as error:  # whatever it is, it is the answer to these rows, and the thread goes on
             for each in batch:
                 each.future.set_exception(error)
             return
-        seconds = time.perf_counter() - begin
         self._row_seconds = SMOOTH * self._row_seconds + (1 - SMOOTH) * seconds / len(batch)
-        # Before the answers: whoever has one and asks for the metrics finds it counted.
-        self._told(model, Computed(len(batch), sum(each.prepared.tokens for each in batch), seconds))
         for each, answer in zip(batch, answers, strict=True):
             each.future.set_result(answer)

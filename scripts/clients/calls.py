@@ -13,7 +13,7 @@ import subprocess
 import sys
 from typing import Any
 
-TEXT, CONTEXT = "a good film", "a good film was in Rome"
+TEXT, TAGGED, CONTEXT = "a good film", "awful bad plot 😀 great actor", "a good film was in Rome"
 
 
 def openai_vectors(url: str, model: str = "vectors") -> str:
@@ -38,12 +38,13 @@ def hub_vectors(url: str) -> str:
 
 def hub_tasks(url: str) -> str:
     [best, *_] = _hub(f"{url}/classifier").text_classification(TEXT)
-    spans = _hub(f"{url}/tags").token_classification(TEXT)
-    assert all(each.word == TEXT[each.start : each.end] for each in spans)
+    spans = _hub(f"{url}/tags").token_classification(TAGGED)
+    assert spans
+    assert all(each.word == TAGGED[each.start : each.end] for each in spans)
     [guess, *_] = _hub(f"{url}/masks").fill_mask("a [MASK] film")
     answer = _hub(f"{url}/reader").question_answering("where was it", CONTEXT)
     answer = answer[0] if isinstance(answer, list) else answer
-    assert answer.answer == CONTEXT[answer.start : answer.end]
+    assert answer.answer == CONTEXT[answer.start : answer.end] != ""
     return (
         f"text_classification {best.label}, token_classification {len(spans)} spans, fill_mask {guess.token_str}, "
         f"question_answering {answer.answer}"

@@ -101,7 +101,8 @@ def export(
         compared.check(exact=int8 is None)
         if int8 is not None:
             write_answers(target, lines, of_run, [answers(exported, [line])[0] for line in lines])
-        manifest = attrs.evolve(manifest, compared=compared.told(int8), files=sums_of(target))
+            manifest = attrs.evolve(manifest, files=sums_of(target))
+        manifest = attrs.evolve(manifest, compared=compared.told(int8))
         manifest.write(target)
     return attrs.asdict(manifest)
 

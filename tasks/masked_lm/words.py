@@ -78,16 +78,16 @@ def numbered(encoding: Encoding, lengths: Sequence[int], words: Sequence[Units])
 
 def _made(segmenter: str) -> Segmenter:
     names = [segmenter] if Path(segmenter).is_file() else segmenter.split(AND)
-    parts = [_part(name) for name in names]
+    parts = [_part(name, segmenter) for name in names]
     return parts[0] if len(parts) == 1 else Combined(parts)
 
 
-def _part(name: str) -> Segmenter:
+def _part(name: str, whole: str) -> Segmenter:
     if name in SEGMENTERS:
         return _known(name)
     if not Path(name).is_file():
         told = "segmenter must be none, jieba, lac, a file with a word a line, or several of these with + between them"
-        raise DataError(f"{told}; there is no file {shown(name)}")
+        raise DataError(f"{told}; in {shown(whole)} there is no file {shown(name)}")
     return _dictionary(name, digest_of_file(name))
 
 
@@ -96,7 +96,7 @@ def _known(name: str) -> Segmenter:
     return SEGMENTERS[name]()
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=16)
 def _dictionary(path: str, digest: str) -> Segmenter:
     """Read a dictionary again only if it has changed, which the digest tells."""
     return Dictionary(Path(path), "word")

@@ -66,10 +66,13 @@ class PretrainingSettings(LoopSettings):
     """
 
     corpus: str = setting(
-        "data", "folder of onion corpus build, or files of PaddleNLP or Megatron-LM, to learn from", TEXT, metavar="DIR"
+        "data",
+        "folder of onion corpus build, or files of PaddleNLP or Megatron-LM, to learn from",
+        TEXT,
+        metavar="DIR|FILE",
     )
     held_out: str | None = setting(
-        "data", "folder of another corpus, to test on", TEXT, None, told="no tests", metavar="DIR"
+        "data", "another corpus, to test on", TEXT, None, told="no tests", metavar="DIR|FILE"
     )
     tokenizer: str | None = setting(
         "data",

@@ -5,6 +5,10 @@ import re
 import shlex
 import shutil
 import subprocess
+import threading
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingMixIn, UnixStreamServer
 
 import httpx
 import pytest
@@ -21,6 +25,10 @@ PAGE = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
 IMAGE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 ENTRY = json.loads(re.search(r"^ENTRYPOINT (.*)$", IMAGE, re.MULTILINE)[1])
 TOKEN = "a-token-of-this-test"
+
+
+class ThreadingUnixStreamServer(ThreadingMixIn, UnixStreamServer):
+    """A thread for each connection."""
 
 
 def block(kind):
@@ -60,8 +68,9 @@ def proxied(folders, tmp_path):
     """A client of the guide's proxy, without TLS, before a service with a token."""
     if (nginx := shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")) is None:
         pytest.skip("no nginx (Debian: apt-get install nginx-light)")
-    with served({"films": folders("classification")}, token=TOKEN) as server:
+    with ExitStack() as held, served({"films": folders("classification")}, token=TOKEN) as server:
         config, place = tmp_path / "nginx.conf", tmp_path / "socket"
+        held.enter_context(_full(tmp_path / "full"))
         config.write_text(_config(str(httpx.URL(server.url).netloc.decode()), place, tmp_path))
         subprocess.run([nginx, "-c", config, "-p", tmp_path], check=True, timeout=PATIENCE)
         try:
@@ -72,10 +81,38 @@ def proxied(folders, tmp_path):
             subprocess.run([nginx, "-c", config, "-p", tmp_path, "-s", "stop"], check=True, timeout=PATIENCE)
 
 
+@contextmanager
+def _full(place):
+    """A service that has no room for any call, at a socket of the file system."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.send_response(429)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *told):
+            pass
+
+        def address_string(self):
+            return "nginx"
+
+    with ThreadingUnixStreamServer(str(place), Refusing) as server:
+        place.chmod(0o777)  # nginx' workers have a user of their own
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join(PATIENCE)
+
+
 def _config(service, place, folder):
     """The guide's block in a whole file, which listens at a socket of the file system."""
     own = re.sub(r"^ *(ssl_\w+|listen) .*\n", "", block("nginx"), flags=re.MULTILINE)
-    own = own.replace("server {", f"server {{\n    listen unix:{place};").replace("127.0.0.1:8000", service)
+    own = own.replace("server {", f"server {{\n    listen unix:{place};")
+    own = own.replace("server 127.0.0.1:8000", f"server unix:{folder / 'full'} max_fails=0; server {service}")
     paths = "\n".join(
         f"{name}_temp_path {folder / name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
@@ -100,5 +137,8 @@ def test_callers_and_the_page_reach_the_service_through_the_proxy(proxied):
     assert proxied.get("/").status_code == 200
     of_page = {**token, "Origin": "https://models.example.org"}
     assert proxied.post("/models/films/predict", json={"inputs": ["a good film"]}, headers=of_page).status_code == 200
+    for _ in range(20):  # half of them come to the service without room first
+        assert proxied.post("/predict", json=body, headers=token).status_code == 200
+    assert proxied.post("/models/films/reload", headers=token).status_code == 403
     foreign = {**token, "Origin": "https://elsewhere.example.org"}
     assert proxied.post("/models/films/predict", json={"inputs": ["a good film"]}, headers=foreign).status_code == 403

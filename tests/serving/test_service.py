@@ -3,6 +3,7 @@
 import json
 import shutil
 import socket
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -165,6 +166,8 @@ def test_metrics(echo, tmp_path):
         assert _metric(server, 'onion_rows_total{model="echo"}') == 2
         assert _metric(server, 'onion_tokens_total{model="echo"}') == 4
         assert _metric(server, "onion_ready") == 1
+        if sys.platform == "linux":
+            assert _metric(server, "process_cpu_seconds_total") > 0
 
 
 def test_calls_are_logged_without_their_texts(echo, tmp_path, caplog, monkeypatch):

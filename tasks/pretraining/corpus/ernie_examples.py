@@ -57,10 +57,10 @@ class ErnieExamples:
             examples += [{**example_of(each), **told} for each in samples if len(each.ids) <= max_length]
         if not examples:
             raise DataError(f"{', '.join(map(str, paths))}: no line has at most {max_length} tokens; raise max_length")
-        shares = [file.word_share for file in files if isinstance(file, ListedFile)]
+        shares = [file.word_share if isinstance(file, ListedFile) else None for file in files]
         settings = {"files": [digest_of_file(path) for path in paths], "max_length": max_length}
-        fingerprint = digest_of_values({**settings, "word_shares": shares} if shares else settings)
-        return cls(examples, fingerprint, lines - len(examples))
+        listed = {"word_shares": shares} if any(share is not None for share in shares) else {}
+        return cls(examples, digest_of_values({**settings, **listed}), lines - len(examples))
 
     @property
     def lengths(self) -> NDArray[np.integer]:

@@ -168,8 +168,13 @@ def write_file_list(path: Path, files: Iterable[ListedFile]) -> None:
     """Write a list that ``read_file_list``, and ERNIE, can read.
 
     Raises:
+        DataError: the path of a file has a tab or a line break.
         OSError: it cannot be written.
     """
+    files = list(files)
+    for file in files:
+        if set(str(file.path)) & set("\t\r\n"):
+            raise DataError(f"{shown(str(file.path))}: a list of files cannot have it; rename the file")
     replace_file(path, "".join(f"{file.path}\t{file.word_share}\n" for file in files).encode())
 
 

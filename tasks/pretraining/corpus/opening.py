@@ -37,7 +37,7 @@ def open_corpus(path: str | Path, tokenizer: Tokenizer | None = None) -> Corpus:
         return CorpusFolder.open(path)
     prefix, read = _found(path)
     if tokenizer is None:
-        raise DataError(f"{path}: does not hold the tokenizer that made it; give that too (--tokenizer)")
+        raise DataError(f"{path}: does not hold the tokenizer that made it; give that too (tokenizer)")
     return read(prefix).corpus(tokenizer)
 
 

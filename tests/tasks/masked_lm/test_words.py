@@ -1,5 +1,6 @@
 """Chinese words: which tokens belong together, in texts, windows and pairs, and a training that masks them."""
 
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -148,8 +149,8 @@ def test_a_training_with_chinese_words_and_predictions_without_them(encoder, tmp
 def test_what_is_wrong_with_the_setting():
     with pytest.raises(DataError, match=r"segmenter 'jieba' needs whole_words=true; without it, each token"):
         MaskedLM(segmenter="jieba")
-    known = r"segmenter must be none, jieba, lac, a file .*; there is no file"
     for segmenter, missing in (("jeiba", "jeiba"), ("jieba+", ""), ("jieba+words", "words")):
+        known = f"segmenter must be none, jieba, lac, a file .*; in {re.escape(repr(segmenter))} there is no file"
         with pytest.raises(DataError, match=f"{known} '{missing}'"):
             MaskedLM(whole_words=True, segmenter=segmenter).features_record()
 

@@ -304,7 +304,7 @@ def test_files_of_other_systems_are_learned_from_with_their_tokenizer(tmp_path, 
     write, ending, _ = WRITERS[who]
     write(tmp_path / "a", [[_ids(tokenizer, each) for each in text.split(". ")] for text in texts])
     given = {"corpus": str(tmp_path / f"a{ending}"), "config": str(config_file), "max_steps": 2, "max_length": 48}
-    with pytest.raises(DataError, match=r"give that too \(--tokenizer\)"):
+    with pytest.raises(DataError, match=r"give that too \(tokenizer\)"):
         pretrain(tmp_path / "run", **given)
     given["tokenizer"] = str(corpora / "vocabulary")
     assert pretrain(tmp_path / "run", **given).run(passes=1).step == 2

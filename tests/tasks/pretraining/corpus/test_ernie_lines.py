@@ -102,6 +102,9 @@ def test_a_list_is_read_as_it_was_written(tmp_path):
     files = [ListedFile(packed(tmp_path / f"{name}.gz"), share) for name, share in (("a", 1.1), ("b", 0.25))]
     write_file_list(tmp_path / "train", files)
     assert read_file_list(tmp_path / "train") == files
+    with pytest.raises(DataError, match=r"a list of files cannot have it; rename the file"):
+        write_file_list(tmp_path / "train", [*files, ListedFile(tmp_path / "a\tb.gz", 1.0)])
+    assert read_file_list(tmp_path / "train") == files
 
 
 def test_a_list_names_files_and_how_they_are_masked(tmp_path, monkeypatch):
