@@ -31,9 +31,10 @@ def result(teacher, accuracy, faster):
 def test_the_whole_model_of_a_seed_comes_before_what_is_made_of_it(study):
     runs = [run for run in study.runs() if run.set == "mrpc"]
     assert [run.size for run in runs] == [*SIZES] * 3
+    assert "half the layers" not in {run.size for run in study.runs() if run.set == "sst-2"}
     assert study.line(Run("mrpc", WHOLE, 2)).startswith("train --task classification --encoder minilm")
-    assert study.line(Run("mrpc", "both", 2)).startswith("compress --run {whole} --width 0.5 --layers 3 ")
-    assert "--seed 2" in study.line(Run("mrpc", "both", 2))
+    assert study.line(Run("mrpc", "half the layers", 2)).startswith("compress --run {whole} --layers 3 ")
+    assert "--seed 2" in study.line(Run("mrpc", "half the layers", 2))
 
 
 def test_every_run_has_a_result_and_a_folder_of_its_own(study):
@@ -61,6 +62,6 @@ def test_the_page_says_whether_the_goal_was_reached(study):
     assert f"{told}. The goal, 3 times as fast within a point, is not reached." in " ".join(study.page().split())
     study.keep(Run("mrpc", "half the layers", 1), result(0.80, 0.70, 5.0))  # not as good
     assert told in " ".join(study.page().split())
-    study.keep(Run("mrpc", "both", 1), result(0.80, 0.79, 3.0))
+    study.keep(Run("mrpc", "width 0.75", 1), result(0.80, 0.79, 3.0))
     told = "(3.0 times as fast, -1.0 points, 1 of 3 seeds). The goal, 3 times as fast within a point, is reached."
     assert told in " ".join(study.page().split())
