@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from onion.cli import commands as run
-from onion.cli import compressing, control, corpus, distilling, exporting, pretraining, serving, tuning
+from onion.cli import compressing, control, corpus, distilling, exporting, pretraining, serving, telling_tasks, tuning
 from onion.cli.examples import EXAMPLES
 from onion.cli.flags import (
     add_columns,
@@ -148,7 +148,7 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
 
 def _add_tasks(command: argparse.ArgumentParser) -> None:
     command.add_argument("name", nargs="?", metavar="TASK", help="such as classification (default: list them all)")
-    command.set_defaults(command=run.tasks)
+    command.set_defaults(command=telling_tasks.tasks)
 
 
 def _add_draw(command: argparse.ArgumentParser) -> None:

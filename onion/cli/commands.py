@@ -7,7 +7,6 @@ import importlib
 import json
 import signal
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from onion.tasks.finetune.fine_tune import Trained
 
 DIFFERS = 1
-WIDTH = 110
-"""Characters in a line of text that is printed."""
 
 
 class Terminated(KeyboardInterrupt):
@@ -182,41 +179,6 @@ def draw(options: argparse.Namespace) -> int:
     if not drawing.exists():
         raise CheckpointError(f"{options.run} holds no run of onion ({drawing.name} is missing); train first.")
     _put_out(drawing.read_text(encoding="utf-8").splitlines(), options.output)
-    return 0
-
-
-def tasks(options: argparse.Namespace) -> int:
-    """Print a line for each kind of task, or what files and settings one has."""
-    start_paddle()
-    from onion.tasks.pretraining.masking.masking import Masking
-    from onion.tasks.pretraining.registry import PRETRAINING_TASKS
-    from onion.tasks.pretraining.settings import MASKING
-    from onion.tasks.reference import described, reference_of, settings_of
-    from onion.tasks.registry import TASKS, kind_of
-
-    if options.name is None:
-        told = {name: reference_of(kind).summary for name, kind in TASKS.items()}
-        told |= {name: f"{described(name, kind)[0]} (pretrain)" for name, kind in PRETRAINING_TASKS.items()}
-        for name, summary in told.items():
-            print(f"{name:22}{summary.replace('``', '')}")
-        return 0
-    of_pretraining: dict[str, type] = {**PRETRAINING_TASKS, MASKING: Masking}
-    if options.name in of_pretraining:
-        kind = of_pretraining[options.name]
-        summary, rest = described(options.name, kind)
-        lines, settings = [f"{options.name}: {summary}", "", rest, ""], settings_of(kind)
-        lines.append(f"Settings, by --set {options.name}.NAME=VALUE of onion pretrain or in its file of settings:")
-    else:
-        reference = reference_of(kind_of(options.name))
-        lines = [f"{reference.name}: {reference.summary}", "", reference.files, "", f"Metric: {reference.monitor}", ""]
-        lines.append("Settings, by --set NAME=VALUE or in a config file:")
-        settings = reference.settings
-    for setting in settings:
-        default = f" (default: {setting.default})" if setting.default else ""
-        lines += textwrap.wrap(
-            f"{setting.name}: {setting.help}{default}", WIDTH, initial_indent="  ", subsequent_indent=" " * 6
-        )
-    print("\n".join(lines).replace("``", ""))
     return 0
 
 
