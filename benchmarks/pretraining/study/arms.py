@@ -191,7 +191,22 @@ CLASSES_EN = Arm(
     tokens=800_000,
     data=(),
 )
-CLASSES = (CLASSES_ZH, CLASSES_EN)
+SENTENCES_EN = Arm(
+    "sentences-en",
+    "from minilm",
+    WIKIPEDIA_EN,
+    HELD_OUT_EN,
+    options={
+        **_classes(("sentence-reordering", "sentence-distance", "discourse-relation", "ir-relevance")),
+        "discourse-relation.language": "en",
+        "learning_rate": 1e-4,
+    },
+    files={"ir-relevance.questions": "squad/train_sample.json", "ir-relevance.held_out": "squad/dev_sample.json"},
+    encoder="minilm",
+    tokens=3_000_000,
+    data=(),
+)
+CLASSES = (CLASSES_ZH, SENTENCES_EN, CLASSES_EN)
 """The tasks of ERNIE 2.0 that have classes, from a pretrained encoder: are they better than what needs no reading?"""
 
 ARMS = (*SHARES, ALONE, NONE, *LEVELS, *SCHEDULES, *CLASSES)
