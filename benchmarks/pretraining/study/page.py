@@ -85,7 +85,7 @@ Written down on 2026-11-28, before words and entities were fine-tuned:
 - Continual against together: sentence tasks alike, or a little better; masked words no better for it. One after the
   other forgets, but not the masked words, which all tasks mask and go on learning: it forgets sentence tasks.
 - Three times as long, with characters masked, the best of the two kinds that were finished then: the loss of masked
-  words on held-out text fell from 4.91 to 4.59 nats, and no figure is better outside the noise (ChnSentiCorp 90.3,
+  words on held-out text fell from 4.91 to 4.59 nats, and no figure is better outside the noise (ChnSentiCorp 90.4,
   LCQMC 66.4, TNEWS 52.1, MSRA-NER 68.0).
 - `sentence-distance` and `ir-relevance` stay far below what counting shared words reaches: in so few steps an encoder
   of this size does not learn to compare two texts. The other tasks are better than counting.
