@@ -13,9 +13,8 @@ from attrs import NOTHING
 
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
-from onion.tasks.pretraining.masking.masking import Masking
-from onion.tasks.pretraining.registry import PRETRAINING_TASKS
-from onion.tasks.reference import TaskSetting, reference_of, settings_of
+from onion.tasks.pretraining.registry import WITH_SETTINGS
+from onion.tasks.reference import TaskSetting, settings_of
 from onion.tasks.registry import TASKS
 
 HEAD = """# Settings
@@ -46,14 +45,14 @@ def page() -> str:
         rows = [_row(name, *each) for name, each in declared.items() if each[0].group == title]
         parts.append("\n".join([f"## {title.capitalize()}\n", *TABLE, *rows]) + "\n")
     parts.append(TASKS_HEAD)
-    for reference in map(reference_of, TASKS.values()):
-        rows = [_task_row(each) for each in reference.settings]
-        parts.append("\n".join([f"### {reference.name}\n", *TABLE, *rows]) + "\n")
+    parts += map(_of_task, TASKS, TASKS.values())
     parts.append(PRETRAINING_HEAD)
-    kinds: dict[str, type] = {"masking": Masking, **PRETRAINING_TASKS}
-    for name, settings in {name: settings_of(kind) for name, kind in kinds.items()}.items():
-        parts.append("\n".join([f"### {name}\n", *TABLE, *map(_task_row, settings)]) + "\n")
+    parts += map(_of_task, WITH_SETTINGS, WITH_SETTINGS.values())
     return "\n".join(parts)
+
+
+def _of_task(name: str, kind: type) -> str:
+    return "\n".join([f"### {name}\n", *TABLE, *map(_task_row, settings_of(kind))]) + "\n"
 
 
 def _task_row(setting: TaskSetting) -> str:

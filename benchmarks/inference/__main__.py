@@ -44,8 +44,8 @@ class Goals(NamedTuple):
     alone: Mapping[str, float]
 
 
-GOALS = Goals({TORCH: 2.0}, {OWN_ONNX: 1.1})
-GOALS_AVX2 = Goals({TORCH: 2.0, ONNX: 1.0}, {OWN_ONNX: 1.1})
+GOALS = Goals({TORCH: 2.0}, {ONION: 1.0, OWN_ONNX: 1.1})
+GOALS_AVX2 = Goals({TORCH: 2.0, ONNX: 1.0}, {ONION: 1.3, OWN_ONNX: 1.1})
 
 SHORT_PEERS: dict[str, tuple[str, str | None, dict[str, Any]]] = {
     OWN_ONNX: ("onion_engine.onnx_ways", None, {}),

@@ -45,17 +45,15 @@ def _of_training(name: str) -> list[str]:
 
 def _of_pretraining(name: str) -> list[str]:
     """Return nothing if pretraining knows no such task."""
-    from onion.tasks.pretraining.masking.masking import Masking
-    from onion.tasks.pretraining.registry import PRETRAINING_TASKS
-    from onion.tasks.pretraining.settings import MASKING
+    from onion.tasks.pretraining.registry import WITH_SETTINGS
     from onion.tasks.reference import described, settings_of
 
-    kinds: dict[str, type] = {**PRETRAINING_TASKS, MASKING: Masking}
-    if name not in kinds:
+    if name not in WITH_SETTINGS:
         return []
-    summary, rest = described(name, kinds[name])
+    kind = WITH_SETTINGS[name]
+    summary, rest = described(name, kind)
     where = f"Settings, by --set {name}.NAME=VALUE of onion pretrain or in its file of settings:"
-    return [f"{name}: {summary}", "", rest, "", where, *_settings(settings_of(kinds[name]))]
+    return [f"{name}: {summary}", "", rest, "", where, *_settings(settings_of(kind))]
 
 
 def _settings(settings: Iterable[TaskSetting]) -> list[str]:

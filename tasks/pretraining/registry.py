@@ -9,6 +9,8 @@ import attrs
 
 from onion.errors import DataError
 from onion.messages import shown
+from onion.tasks.pretraining.masking.masking import Masking
+from onion.tasks.pretraining.settings import MASKING
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.tasks.capitalisation import Capitalisation
 from onion.tasks.pretraining.tasks.discourse_relation import DiscourseRelation
@@ -35,6 +37,10 @@ PRETRAINING_TASKS: dict[str, type[PretrainingTask]] = {
     )
 }
 """In the order of their task ids: the seven of ERNIE 2.0 as its paper lists them, and those of BERT and ALBERT."""
+
+
+WITH_SETTINGS: dict[str, type] = {MASKING: Masking, **PRETRAINING_TASKS}
+"""What ``--set NAME.SETTING=VALUE`` of ``onion pretrain`` may name: the masks, and the tasks."""
 
 
 def get_pretraining_task(name: str, settings: Mapping[str, Any]) -> PretrainingTask:

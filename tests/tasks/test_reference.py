@@ -5,8 +5,7 @@ import pytest
 
 from onion.cli import main
 from onion.tasks.classification import Classification
-from onion.tasks.pretraining.masking.masking import Masking
-from onion.tasks.pretraining.registry import PRETRAINING_TASKS
+from onion.tasks.pretraining.registry import PRETRAINING_TASKS, WITH_SETTINGS
 from onion.tasks.reference import TaskSetting, reference_of, settings_of
 from onion.tasks.registry import TASKS
 
@@ -22,7 +21,7 @@ def test_every_setting_of_every_task_is_told_of(name):
     assert [each.name for each in reference.settings if not each.help] == []
 
 
-@pytest.mark.parametrize("kind", [Masking, *PRETRAINING_TASKS.values()])
+@pytest.mark.parametrize("kind", WITH_SETTINGS.values())
 def test_every_setting_of_pretraining_is_told_of(kind):
     settings = settings_of(kind)
     assert [each.name for each in settings] == [field.name for field in attrs.fields(kind) if field.init]

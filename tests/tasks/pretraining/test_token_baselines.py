@@ -6,9 +6,8 @@ from onion.tasks.pretraining.token_baselines import by_key, by_threshold, common
 
 def test_words_are_guessed_by_how_often_they_occur():
     train, held_out = [{"ids": np.array([1, 5, 5, 4, 2])}], [{"ids": np.array([1, 5, 6, 2])}]
-    found = word_frequencies(
-        train, held_out
-    )  # of 10 counts, 5 has three and 6 one: there are 7 tokens, three were seen
+    found = word_frequencies(train, held_out)
+    # Of 10 counts 5 has three, and 6 one: there are 7 tokens, and three were seen.
     assert found["word_loss.frequencies"] == pytest.approx(-(np.log(0.3) + np.log(0.1)) / 2)
     assert found["perplexity.frequencies"] == pytest.approx(np.exp(found["word_loss.frequencies"]))
     assert found["word_accuracy.commonest"] == 0.5
