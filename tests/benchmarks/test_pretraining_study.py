@@ -197,8 +197,11 @@ def test_a_piece_whose_folder_is_gone_is_run_again_if_it_is_needed(study):
     study.path(FineTuningPiece(WORDS, CHN, 2)).unlink()
     found = list(map(str, study.missing(list(study.runs()))))
     assert found == ["corpus.everything", "corpus.held-out", "pretraining.words", "chnsenticorp.words.2"]
-    (study.place(PretrainingPiece(WORDS)).own / "encoder").mkdir(parents=True)
+    place = study.place(PretrainingPiece(WORDS))
+    (place.own / "encoder").mkdir(parents=True)
     assert list(map(str, study.missing(list(study.runs())))) == ["chnsenticorp.words.2"]
+    place.log.touch()  # an interrupted pretraining has an encoder too: that of its last checkpoint
+    assert "pretraining.words" in map(str, study.missing(list(study.runs())))
 
 
 def test_settings_of_pretraining_are_settings_of_the_command():

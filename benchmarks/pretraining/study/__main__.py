@@ -102,11 +102,11 @@ class PretrainingStudy(Study[Piece]):
         return [self.data / name for piece in _with_needs(run) for name in piece.files]
 
     def missing(self, runs: Sequence[Piece]) -> list[Piece]:
-        """Return pieces without a result, and those whose folder one of these needs and is gone."""
+        """Return pieces without a result, and those whose folder one of these needs and is gone or is not whole."""
         open_ = super().missing(runs)
         for piece in reversed(runs):  # a piece stands behind those that it needs
             if piece in open_:
-                open_ += [need for need in piece.needs if need not in open_ and not self.place(need).own.is_dir()]
+                open_ += [need for need in piece.needs if need not in open_ and not self.place(need).is_whole]
         return [run for run in runs if run in open_]
 
     def place(self, run: Piece) -> Place:
