@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks import frame
 from benchmarks.frame.processes import THREADS, FailedError, end_of, run_logged
-from benchmarks.frame.study import Result, Study, sum_of
+from benchmarks.frame.study import Result, Study, is_whole, sum_of
 from benchmarks.frame.tables import MISSING, mean_and_spread, table, where_and_when
 
 
@@ -182,14 +182,17 @@ class Composition(Study[Run]):
         lines = [run.line, *(need.line for need in run.needs)]
         return [lines, [sum_of(self.data / name) for name in run.example.files]]
 
-    def missing(self, runs: Sequence[Run]) -> list[Run]:
-        """Return runs without a result, and those whose folder one of these needs and is gone."""
-        open_ = super().missing(runs)
-        gone = [need for run in open_ for need in run.needs if not self.run_folder(need).is_dir()]
-        return [run for run in runs if run in open_ or run in gone]
+    def needs(self, run: Run) -> Sequence[Run]:
+        return run.needs
+
+    def is_there(self, run: Run) -> bool:
+        return is_whole(self.run_folder(run), self.log(run))
 
     def run_folder(self, run: Run) -> Path:
         return self.folder / "runs" / self.stem(run)
+
+    def log(self, run: Run) -> Path:
+        return self.path(run).with_suffix(".log")
 
     def command(self, run: Run) -> list[str]:
         folders = {need.variant: self.run_folder(need) for need in run.needs}
@@ -203,7 +206,7 @@ class Composition(Study[Run]):
         own = self.run_folder(run)
         shutil.rmtree(own, ignore_errors=True)  # or an interrupted run would go on there
         own.parent.mkdir(parents=True, exist_ok=True)
-        log = self.path(run).with_suffix(".log")
+        log = self.log(run)
         run_logged(run, [sys.executable, *self.command(run)], {"OMP_NUM_THREADS": str(THREADS)}, log)
         report = last_object(log)
         lacks = [name for name in (*(each.name for each in run.example.metrics), "seconds") if name not in report]

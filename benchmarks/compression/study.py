@@ -9,7 +9,7 @@ those of the dev file, which nothing was chosen on. A run that was interrupted g
 again as long as its command line and its data are the same.
 
     KEPT/SET.SIZE.SEED.DIGEST.json   a result
-    OUT/runs/                        the folders of the trainings, and their logs
+    OUT/runs/                        the folders of the trainings, and the logs of those that are not finished
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.composition import last_object
 from benchmarks.compression.sides import CALIBRATION, FORMS, ROWS, RUN, TEACHER
 from benchmarks.frame.processes import FailedError, end_of, run_logged
-from benchmarks.frame.study import Result, Study, sum_of
+from benchmarks.frame.study import Result, Study, is_whole, sum_of
 from benchmarks.frame.tables import MISSING, table, where_and_when
 
 SEEDS = (1, 2, 3)
@@ -113,6 +113,15 @@ class Compression(Study[Run]):
         """Return the folder of a training."""
         return self.work / self.path(run).stem
 
+    def needs(self, run: Run) -> Sequence[Run]:
+        return () if run.size == WHOLE else (Run(run.set, WHOLE, run.seed),)
+
+    def is_there(self, run: Run) -> bool:
+        return is_whole(self.place(run), self.log(run))
+
+    def log(self, run: Run) -> Path:
+        return self.work / f"{self.path(run).stem}.log"
+
     def line(self, run: Run) -> str:
         """Return the command line, with names in braces where paths come."""
         of, shared = SETS[run.set], f"--train {{train}} --dev {CHOSEN_ON} --seed {run.seed} --output {{run}}"
@@ -125,7 +134,7 @@ class Compression(Study[Run]):
         train, dev = self.files(run)
         names = {"train": train, "whole": self.place(Run(run.set, WHOLE, run.seed)), "run": self.place(run)}
         words = [part.format(**names) for part in self.line(run).split()]
-        log = self.work / f"{self.path(run).stem}.log"
+        log = self.log(run)
         log.parent.mkdir(parents=True, exist_ok=True)
         run_logged(run, [sys.executable, "-m", "onion", *words, "--quiet"], {"OMP_NUM_THREADS": "2"}, log)
         measured = self.work / f"{self.path(run).stem}.sides.log"
@@ -134,7 +143,9 @@ class Compression(Study[Run]):
         found = last_object(measured)
         if TEACHER not in found:
             raise FailedError(f"{run}: its last line of JSON has no {TEACHER!r}; {end_of(measured)}")
-        return {"sides": found, "report": last_object(log)}
+        report = last_object(log)
+        log.unlink()
+        return {"sides": found, "report": report}
 
     def summary(self, result: Result) -> str:
         return ", ".join(

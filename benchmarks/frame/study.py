@@ -36,6 +36,11 @@ def sum_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
+def is_whole(folder: Path, log: Path) -> bool:
+    """Return whether a folder is there and nothing was interrupted in it: the log of a run goes when it is done."""
+    return folder.is_dir() and not log.exists()
+
+
 class Study(ABC, Generic[Run]):
     """What is run, what a result depends on, and the page.
 
@@ -84,8 +89,21 @@ class Study(ABC, Generic[Run]):
     def summary(self, result: Result) -> str:
         return ""
 
+    def needs(self, run: Run) -> Sequence[Run]:
+        """Return the runs whose folders it reads; they are made before it."""
+        return ()
+
+    def is_there(self, run: Run) -> bool:
+        """Return whether the folder that a run leaves for others is there, and whole."""
+        return True
+
     def missing(self, runs: Sequence[Run]) -> list[Run]:
-        return [run for run in runs if self.read(run) is None]
+        """Return runs without a result, and those whose folder one of these needs and is gone, or not whole."""
+        open_ = [run for run in runs if self.read(run) is None]
+        for run in reversed(runs):  # a run stands behind those that it needs
+            if run in open_:
+                open_ += [need for need in self.needs(run) if need not in open_ and not self.is_there(need)]
+        return [run for run in runs if run in open_]
 
     def write_page(self, table: Path) -> None:
         replace_file(table, self.page().encode())

@@ -37,6 +37,20 @@ def test_the_whole_model_of_a_seed_comes_before_what_is_made_of_it(study):
     assert "--seed 2" in study.line(Run("mrpc", "half the layers", 2))
 
 
+def test_a_whole_model_whose_folder_is_gone_is_trained_again_if_it_is_needed(study):
+    study.given.names = ["mrpc"]
+    runs, whole = list(study.runs()), Run("mrpc", WHOLE, 2)
+    for run in runs:
+        study.keep(run, result(0.8, 0.8, 1.1))
+    assert study.missing(runs) == []
+    study.path(Run("mrpc", "width 0.5", 2)).unlink()
+    assert study.missing(runs) == [whole, Run("mrpc", "width 0.5", 2)]
+    study.place(whole).mkdir(parents=True)
+    assert study.missing(runs) == [Run("mrpc", "width 0.5", 2)]
+    study.log(whole).touch()  # its training was interrupted
+    assert study.missing(runs) == [whole, Run("mrpc", "width 0.5", 2)]
+
+
 def test_every_run_has_a_result_and_a_folder_of_its_own(study):
     runs = [run for run in study.runs() if run.set != "chnsenticorp"]
     assert len({study.path(run) for run in runs}) == len({study.place(run) for run in runs}) == len(runs)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.frame.processes import THREADS
-from benchmarks.frame.study import Result, Study
+from benchmarks.frame.study import Result, Study, is_whole
 from benchmarks.pretraining.study.arms import ARMS, DATA_SETS, LEVELS, LONGER, Arm, Data, longer
 from benchmarks.pretraining.study.card import card
 from benchmarks.pretraining.study.findings import Findings, fine_tunings, pieces_of
@@ -101,13 +101,12 @@ class PretrainingStudy(Study[Piece]):
     def files(self, run: Piece) -> list[Path]:
         return [self.data / name for piece in _with_needs(run) for name in piece.files]
 
-    def missing(self, runs: Sequence[Piece]) -> list[Piece]:
-        """Return pieces without a result, and those whose folder one of these needs and is gone or is not whole."""
-        open_ = super().missing(runs)
-        for piece in reversed(runs):  # a piece stands behind those that it needs
-            if piece in open_:
-                open_ += [need for need in piece.needs if need not in open_ and not self.place(need).is_whole]
-        return [run for run in runs if run in open_]
+    def needs(self, run: Piece) -> Sequence[Piece]:
+        return run.needs
+
+    def is_there(self, run: Piece) -> bool:
+        place = self.place(run)
+        return is_whole(place.own, place.log)
 
     def place(self, run: Piece) -> Place:
         needs = [self._own(need) for need in run.needs]

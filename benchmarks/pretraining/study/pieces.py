@@ -62,11 +62,6 @@ class Place:
     def log(self) -> Path:
         return self.beside("log")
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the folder is there and nothing was interrupted in it: the log goes when a piece is done."""
-        return self.own.is_dir() and not self.log.exists()
-
     def run(self, title: object, module: str, *words: object) -> dict[str, Any]:
         """Run a module; return the last line of JSON that it printed, an empty one if there is none."""
         command = [sys.executable, "-m", module, *map(str, words)]
