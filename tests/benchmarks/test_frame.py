@@ -104,6 +104,21 @@ def test_who_begins_changes_with_each_round():
     assert values(rounds, "b", "seconds") == [4.0] * 3
 
 
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ("fpu avx2", "AMD EPYC (family 25, model 1)"),
+        ("fpu avx512f avx_vnni avx512_vnni", "AMD EPYC (family 25, model 1, AVX-512, VNNI)"),
+    ],
+)
+def test_a_machine_is_told_with_what_its_speed_hangs_on(flags, told, monkeypatch, tmp_path):
+    path = tmp_path / "cpuinfo"
+    core = f"cpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\nflags\t\t: {flags}\n"
+    path.write_text(f"{core}\n{core}", encoding="utf-8")
+    monkeypatch.setattr(tables, "CPUINFO", path)
+    assert tables.machine().split(", ", 1)[1] == told
+
+
 def test_percentiles_are_values_that_were_there():
     assert [tables.percentile([3, 1, 2], share) for share in (1, 50, 99)] == [1, 2, 3]
     assert tables.percentile(list(range(200, 0, -1)), 99) == 198
