@@ -181,15 +181,16 @@ def draw(train: Path, folder: Path) -> None:
 HEAD = f"""\
 # Small students, measured
 
-Made by `make students`; not edited by hand. {LABELLED:,} rows of the training file are labelled; the labels of {MORE:,}
-more are shown to nobody. A teacher is fine-tuned on the labelled rows (`onion train`, 3 passes); each student is
+Made by `make students`; not edited by hand. {LABELLED:,} rows of the training file are labelled; {MORE:,}
+more are used without labels. A teacher is fine-tuned on the labelled rows (`onion train`, 3 passes); each student is
 trained by [`onion distill`](distillation.md) with the settings of its recipe: from the labels alone, with the teacher's
 logits too, with three altered copies of each row (augmentation), with the rows without labels. Figures are the accuracy
 times 100 on the dev file, as `onion distill` reports them: of the best of its checkpoints, which is chosen on these
-very rows. What stands behind ± is the sample standard deviation over the seeds; the gain has the 95 % interval of the
-mean difference from the same student with the same seed that had labels only (Student's t, {len(SEEDS)} seeds). All
-runs have one thread. Times, from text to label, are medians over a student's runs; where the machine had other work
-too, read the ratio, for which teacher and student took turns, and not the seconds.
+very rows. ± is the sample standard deviation over the seeds; the gain is the mean difference, seed by seed, from the
+same student with labels only, with its 95 % interval (Student's t, {len(SEEDS)} seeds). `bow`, `cnn`, `lstm` and `tiny`
+are [these students](distillation.md#students). All runs have one thread. Times, from text to label, are medians over a
+student's runs; where the machine had other work too, read the ratio, for which teacher and student took turns, and not
+the seconds.
 """
 
 

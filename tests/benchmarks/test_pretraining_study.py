@@ -288,7 +288,7 @@ def test_the_two_by_two_table_and_the_forgetting_matrix(study):
     assert "| words masked | 4.250, 31.2 % | not run yet | not run yet |" in found
     assert "| knowledge-masking | 6.000 | 5.500 |  |" in found
     assert "| sentence-distance |  | 60.0 | (55.0) |" in found
-    assert "| four tasks, continually | 9 | 99 | 7 | 5.250 |" in found
+    assert "| four tasks on Wikipedia's text, continually | 9 | 99 | 7 | 5.250 |" in found
     assert baseline(report, "knowledge-masking") == ""
 
 

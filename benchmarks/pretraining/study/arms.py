@@ -153,7 +153,7 @@ TASKS = ["knowledge-masking", "sentence-reordering", "sentence-distance", "disco
 
 def _scheduled(order: str, title: str) -> Arm:
     options = {**_masked("word"), "tasks": TASKS, "order": order}
-    return Arm(order, f"four tasks, {title}", WIKIPEDIA, options=options, data=PAIRS_ALONE)
+    return Arm(order, f"four tasks on Wikipedia's text, {title}", WIKIPEDIA, options=options, data=PAIRS_ALONE)
 
 
 CONTINUAL = _scheduled("continual", "continually")
@@ -207,7 +207,7 @@ SENTENCES_EN = Arm(
     data=(),
 )
 CLASSES = (CLASSES_ZH, SENTENCES_EN, CLASSES_EN)
-"""The tasks of ERNIE 2.0 that have classes, from a pretrained encoder: are they better than what needs no reading?"""
+"""The tasks of ERNIE 2.0 that have classes, from a pretrained encoder: are they better than trivial baselines?"""
 
 ARMS = (*SHARES, ALONE, NONE, *LEVELS, *SCHEDULES, *CLASSES)
 """In the order in which they are run; the longer one comes last (see ``longer``)."""

@@ -40,16 +40,16 @@ from onion.tasks.pretraining.masking.masking import Masking
 
 INTRODUCTION = f"""\
 Made by `make pretraining`; not edited by hand. An encoder of 4 layers, 256 wide, with ERNIE 1.0's vocabulary, is
-pretrained on the Chinese text at hand and fine-tuned on four tasks, on two cores. A pretraining reads {TOKENS:,} tokens
+pretrained on Chinese text and fine-tuned on four tasks, on two cores. A pretraining reads {TOKENS:,} tokens
 in batches of {PRETRAINING["tokens_per_batch"]:,} at most; AdamW ({PRETRAINING["adam_beta1"]:g},
-{PRETRAINING["adam_beta2"]:g}), a rate that rises to {PRETRAINING["learning_rate"]:g} in a tenth of the steps and falls
-to 0, weight decay {PRETRAINING["weight_decay"]:g}, clipping at {PRETRAINING["max_grad_norm"]:g}, dropout
+{PRETRAINING["adam_beta2"]:g}), a learning rate that rises to {PRETRAINING["learning_rate"]:g} in a tenth of the steps
+and falls to 0, weight decay {PRETRAINING["weight_decay"]:g}, clipping at {PRETRAINING["max_grad_norm"]:g}, dropout
 {WORDS.dropout:g}, {SHARE:g} of the units masked, one seed. Its text is that
-of the training splits at hand (Wikipedia, MSRA-NER, CMRC 2018, TNEWS, ChnSentiCorp, AFQMC, CLUENER, OCNLI, LCQMC,
-Weibo; a text that comes again is left out), never of dev or test splits; or Wikipedia's alone. Words are jieba's
+of the training splits of our data sets (Wikipedia, MSRA-NER, CMRC 2018, TNEWS, ChnSentiCorp, AFQMC, CLUENER, OCNLI,
+LCQMC, Weibo; duplicates are removed), never of dev or test splits; or Wikipedia's alone. Words are jieba's
 without its hidden Markov model, entities are LAC's. Every arm is fine-tuned alike, with the settings that the Chinese
-rows of [results](results.md) have, which begin with random weights: batches of {COMMON["batch_size"]}, rate
-{FINE_TUNING["lr"]:g}, 128 tokens, the figure after the last step on the dev file.
+rows of [results](results.md) have, which begin with random weights: batches of {COMMON["batch_size"]}, learning rate
+{FINE_TUNING["lr"]:g}, 128 tokens, the metric after the last step on the dev file.
 """
 
 HEAD = f"# What pretraining is good for\n\n{fill(INTRODUCTION, 120, break_on_hyphens=False)}\n"
@@ -76,10 +76,10 @@ Written down on 2026-11-28, before words and entities were fine-tuned:
 
 - Word frequencies (6.76 nats), where the head begins now, were left sooner: after 1.2 million tokens the loss was
   6.1.
-- How much harder masked words are than masked characters hangs on the model: 1.4 nats after training on characters,
-  0.1 after training on words, which is no better than the other even at words.
-- ChnSentiCorp and TNEWS gained what was expected; LCQMC at most from masked characters (+3.6 ± 4.0); MSRA-NER 24 to
-  28 points, but from 41 and not from 65: random weights learn less of it in one pass than was thought.
+- How much harder masked words are than masked characters depends on the model: 1.4 nats after training on characters,
+  0.1 after training on words. Even at masked words the second model is no better than the first.
+- ChnSentiCorp and TNEWS gained what was expected; LCQMC, if anything, from masked characters only (+3.6 ± 4.0);
+  MSRA-NER 24 to 28 points, but from 41 and not from 65: random weights learn less of it in one pass than was thought.
 - Words against characters: no difference outside the noise but on MSRA-NER, where characters are better by 2.3.
   ERNIE's gain by words (Sun et al. 2019) was found with 12 layers of 768 and far more text, and is not seen here.
 - Continual against together: sentence tasks alike, or a little better; masked words no better for it. One after the
@@ -88,7 +88,7 @@ Written down on 2026-11-28, before words and entities were fine-tuned:
   words on held-out text fell from 4.91 to 4.59 nats, and no figure is better outside the noise (ChnSentiCorp 90.4,
   LCQMC 66.4, TNEWS 52.1, MSRA-NER 68.0).
 - `sentence-distance` and `ir-relevance` stay far below what counting shared words reaches: in so few steps an encoder
-  of this size does not learn to compare two texts. The other tasks are better than counting.
+  of this size does not learn to compare two texts. The other tasks are better than their baselines.
 """
 
 TRIAL = "**A trial of the frame with a share of {scale:g} of the text, steps and rows: its figures say nothing.**\n"
@@ -114,7 +114,7 @@ def page(findings: Findings, scale: float = 1.0) -> str:
     return "\n".join(f"{part.rstrip()}\n" for part in parts if part)
 
 
-RECIPE_COLUMNS = ["tokens a batch", "rate", "dropout", "bias, epsilon", "masked", "held-out"]
+RECIPE_COLUMNS = ["tokens a batch", "learning rate", "dropout", "bias, epsilon", "masked", "held-out"]
 
 
 def _recipes(findings: Findings) -> str:
@@ -122,15 +122,15 @@ def _recipes(findings: Findings) -> str:
     text = f"""\
 ## The recipe
 
-Size of batch, rate, dropout and the share of words to mask were chosen by pretrainings of {RECIPE_TOKENS:,} tokens.
-Held-out is Wikipedia's held-out text with 0.15 of the words masked: the mean loss of a masked token in nats, and the
-share of them that is guessed right.
+Size of batch, learning rate, dropout and the share of words to mask were chosen by pretrainings of {RECIPE_TOKENS:,}
+tokens. Held-out is Wikipedia's held-out text with 0.15 of the words masked: the mean loss of a masked token in nats,
+and the share of them that is guessed right.
 
 The first four were made when the bias of the masked LM head began with 0 and Adam's epsilon was 1e-8; for the last two,
-and all that follows, the bias begins with the logarithm of the tokens' frequencies, and epsilon is 1e-6, as BERT has
-it. Before, all rare tokens were pushed the same way: after {TOKENS:,} tokens of Wikipedia with the settings of the
-fourth line, the vectors of tokens that occur 21 to 100 times there had a mean cosine of 0.92 with each other, and of
-101 to 1,000 times one of 0.84 (`benchmarks/pretraining/study/likeness.py`). Fine-tuned, that encoder came to 88.7 on
+and the pretrainings with masks below, the bias begins with the logarithm of the tokens' frequencies, and epsilon is
+1e-6, as BERT has it. Before, all rare tokens were pushed the same way: after {TOKENS:,} tokens of Wikipedia with the
+settings of the fourth line, the vectors of tokens that occur 21 to 100 times there had a mean cosine of 0.92 with each
+other, and of 101 to 1,000 times one of 0.84 (`benchmarks/pretraining/study/likeness.py`). Fine-tuned, that encoder came to 88.7 on
 ChnSentiCorp and 63.6 on LCQMC (3 seeds), 49.6 on TNEWS and 42.4 on MSRA-NER (2 seeds;
 `benchmarks/pretraining/kept/earlier`), hardly more than random weights."""
     lines = [_recipe(arm, _own(findings, arm)) for arm in EARLIER]
@@ -160,8 +160,8 @@ def _fine_tuned(findings: Findings) -> str:
 ## Fine-tuned
 
 Accuracy, of MSRA-NER F1, times 100: the mean over {len(SEEDS)} seeds of fine-tuning ± half of its 95 % interval by
-Student's t. In brackets the difference from random weights, seed by seed, with its interval. Seeds of pretraining are
-one each: what another one would give is not in these intervals."""
+Student's t. In brackets the difference from random weights, seed by seed, with its interval. Every arm was pretrained
+with one seed: how much another one would change is not in these intervals. An empty cell is no part of the study."""
     arms = [arm for arm in findings.arms if arm in FINE_TUNED or arm.name == LONGER]
     lines = [[arm.title, *(_cell(findings, arm, data) for data in DATA_SETS)] for arm in arms]
     return f"{text}\n\n{table(['pretraining', *(data.title for data in DATA_SETS)], lines)}"
@@ -186,7 +186,7 @@ def _differences(findings: Findings) -> str:
     text = """\
 ## One beside the other
 
-Differences of figures, seed by seed, with 95 % intervals; bold where 0 lies outside."""
+Differences of the metrics, seed by seed, with 95 % intervals; bold where 0 lies outside."""
     lines = []
     for ours, theirs in PAIRS:
         cells = [_difference(findings, ours, theirs, data) if data in ours.data else "" for data in DATA_SETS]
@@ -228,10 +228,10 @@ def _schedule(findings: Findings, arm: Arm) -> str:
     rows = result["tests"]
     text = (
         f"On Wikipedia's held-out text after each stage: the loss of masked words in nats, {SHARE:g} of them masked; "
-        "of the other tasks the accuracy, times 100. In brackets the best of what counting alone reaches."
+        "of the other tasks the accuracy, times 100. In brackets the best of the trivial baselines, which only count."
     )
     lines = [[task, *(_tested(row, task) for row in rows), baseline(result["report"], task)] for task in TASKS]
-    columns = ["", *(f"stage {number}" for number in range(1, len(rows) + 1)), "by counting"]
+    columns = ["", *(f"stage {number}" for number in range(1, len(rows) + 1)), "baseline"]
     return f"## {arm.title}\n\n{text}\n\n{table(columns, lines)}"
 
 
@@ -248,19 +248,20 @@ def baseline(report: Mapping[str, float], task: str) -> str:
 
 
 def _classes(findings: Findings) -> str:
-    """A line a task with classes: its accuracy on held-out text, and what needs no reading."""
+    """A line a task with classes: its accuracy on held-out text, and the best of its trivial baselines."""
     text = """\
-## The tasks of ERNIE 2.0 beside what needs no reading
+## The tasks of ERNIE 2.0 beside trivial baselines
 
-Accuracy on held-out documents, times 100, after a short training of all tasks of a language together from a pretrained
-encoder, without masks; beside it the best of what counting alone reaches."""
+Accuracy on held-out documents, times 100, after short trainings from pretrained encoders, of several tasks together:
+the words that they mask otherwise are left alone, epsilon is 1e-8, the learning rate 1e-4 or 2e-4, at most 8 million
+tokens. Beside it the best of the task's trivial baselines, which only count."""
     lines = []
     for arm in CLASSES:
         found = findings.pretraining(arm)
         for task in arm.options["tasks"]:
             cells = [MISSING] * 2 if found is None else _beside(found["report"], task)
             lines.append([task, arm.title, *cells])
-    return f"{text}\n\n{table(['task', 'encoder', 'accuracy', 'by counting'], lines)}"
+    return f"{text}\n\n{table(['task', 'encoder', 'accuracy', 'baseline'], lines)}"
 
 
 def _beside(report: Mapping[str, float], task: str) -> list[str]:
@@ -295,7 +296,7 @@ Seconds are those of the process that came to the end, which may have gone on wi
             [f"{report['step']:,}", f"{report['tokens']:,}", f"{report['seconds']:,.0f}"] if report else [MISSING] * 3
         )
         lines.append([arm.title, *cells, _loss(arm, words)])
-    columns = ["pretraining", "steps", "tokens, at most", "seconds", "held-out loss of masked words"]
+    columns = ["pretraining", "steps", "tokens, at most", "seconds", "held-out loss, 0.15 of the words masked"]
     return f"{text}\n\n{table(columns, lines)}"
 
 
