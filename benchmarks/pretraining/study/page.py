@@ -126,12 +126,12 @@ Size of batch, learning rate, dropout and the share of words to mask were chosen
 tokens. Held-out is Wikipedia's held-out text with 0.15 of the words masked: the mean loss of a masked token in nats,
 and the share of them that is guessed right.
 
-The first four were made when the bias of the masked LM head began with 0 and Adam's epsilon was 1e-8; for the last two,
-and the pretrainings with masks below, the bias begins with the logarithm of the tokens' frequencies, and epsilon is
-1e-6, as BERT has it. Before, all rare tokens were pushed the same way: after {TOKENS:,} tokens of Wikipedia with the
-settings of the fourth line, the vectors of tokens that occur 21 to 100 times there had a mean cosine of 0.92 with each
-other, and of 101 to 1,000 times one of 0.84 (`benchmarks/pretraining/study/likeness.py`). Fine-tuned, that encoder came to 88.7 on
-ChnSentiCorp and 63.6 on LCQMC (3 seeds), 49.6 on TNEWS and 42.4 on MSRA-NER (2 seeds;
+The first four were made when the bias of the masked LM head began with 0 and Adam's epsilon was 1e-8; for the last
+two, and the pretrainings with masks below, the bias begins with the logarithm of the tokens' frequencies, and epsilon
+is 1e-6, as BERT has it. Before, all rare tokens were pushed the same way: after {TOKENS:,} tokens of Wikipedia with
+the settings of the fourth line, the vectors of tokens that occur 21 to 100 times there had a mean cosine of 0.92 with
+each other, and of 101 to 1,000 times one of 0.84 (`benchmarks/pretraining/study/likeness.py`). Fine-tuned, that
+encoder came to 88.7 on ChnSentiCorp and 63.6 on LCQMC (3 seeds), 49.6 on TNEWS and 42.4 on MSRA-NER (2 seeds;
 `benchmarks/pretraining/kept/earlier`), hardly more than random weights."""
     lines = [_recipe(arm, _own(findings, arm)) for arm in EARLIER]
     lines += [_recipe(arm, findings.words(arm)) for arm in SHARES]
