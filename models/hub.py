@@ -17,7 +17,7 @@ from pathlib import Path
 
 import attrs
 
-from onion.checkpointing.atomic_files import replace_file, sync_folder
+from onion.checkpointing.atomic_files import replace_file, sync_files, sync_folder
 from onion.checkpointing.lock import locked
 from onion.errors import WeightsError
 from onion.models.config import EncoderConfig
@@ -153,19 +153,12 @@ def _fetch_source(name: str) -> Path:
                 _fetch_files(source, target)
             else:
                 folder = _fetch_packed(source, Path(work))
-                _sync_files(folder)
+                sync_files(folder)
                 folder.rename(target)  # an empty folder so far
                 sync_folder(home())
     except OSError as error:
         raise WeightsError(f"{target}: cannot write the model: {error.strerror or error}") from error
     return target
-
-
-def _sync_files(folder: Path) -> None:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
 
 
 def _fetch_files(source: Files, target: Path) -> None:

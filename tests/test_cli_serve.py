@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from onion.cli.serving import _named
 from tests.patience import PATIENCE
 from tests.tasks.export.conftest import run_of  # noqa: F401  a fixture
 from tests.tasks.test_without_paddle import NO_PADDLE
@@ -100,13 +101,30 @@ def test_sighup_loads_models_again(model, tmp_path):
     [
         (["nowhere"], "nowhere"),
         (["a/b=x"], "cannot be part of an address"),
+        (["one/export", "two/export"], "two models have the name 'export'; give another one: NAME=DIR"),
         (["--host", "0.0.0.0", "x"], "without a token"),
         (["--token-file", "nowhere", "x"], "cannot read the token"),
     ],
 )
 def test_what_cannot_be_served_is_told_in_a_sentence(words, message, tmp_path):
+    for folder in ("one/export", "two/export"):
+        (tmp_path / folder).mkdir(parents=True)
     command = [sys.executable, "-m", "onion", "serve", "--port", "0", *words]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_model_has_the_name_of_its_folder_or_link(tmp_path):
+    for folder in ("films-2", "lr=0.1"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "films").symlink_to("films-2")
+    for given, name in (
+        (tmp_path / "films-2", "films-2"),
+        (tmp_path / "films", "films"),
+        (tmp_path / "lr=0.1", "lr=0.1"),
+    ):
+        assert _named(str(given)) == (name, str(given))
+    assert _named("films=ada/films") == ("films", "ada/films")
+    assert _named("minilm") == ("minilm", "minilm")

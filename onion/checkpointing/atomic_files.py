@@ -161,6 +161,16 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def sync_files(folder: Path) -> None:
+    """Flush all files of a folder, of folders in it, and their lists of names: others have written them."""
+    for path in (folder, *folder.rglob("*")):
+        if path.is_dir():
+            sync_folder(path)
+        elif path.is_file():
+            with path.open("rb") as file:
+                _files.sync(file.fileno())
+
+
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)

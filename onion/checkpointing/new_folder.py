@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from onion.checkpointing.atomic_files import sync_folder
+from onion.checkpointing.atomic_files import sync_files, sync_folder
 from onion.errors import DataError
 
 
@@ -41,7 +41,7 @@ def new_folder(out: Path) -> Iterator[Path]:
             folder = Path(temporary) / "folder"  # with the default mode of new folders, unlike temporary ones
             folder.mkdir()
             yield folder
-            sync_folder(folder)
+            sync_files(folder)
             target.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(target)
             sync_folder(target.parent)

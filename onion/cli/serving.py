@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from functools import partial
 from pathlib import Path
 
@@ -49,10 +50,13 @@ def add_flags(command: argparse.ArgumentParser) -> None:
 
 def serve(options: argparse.Namespace) -> int:
     """Serve models until the end of the process is asked for."""
+    from onion.serving.served_models import check_names
     from onion.serving.server import ModelServer
     from onion.tasks.export.engines import needs_paddle
 
-    models = dict(map(_named, options.models))
+    named = list(map(_named, options.models))
+    check_names(name for name, _ in named)
+    models = dict(named)
     if options.engine == "paddle" or (options.engine is None and any(map(needs_paddle, map(Path, models.values())))):
         start_paddle()
     else:
@@ -84,6 +88,11 @@ def serve(options: argparse.Namespace) -> int:
 
 
 def _named(given: str) -> tuple[str, str]:
-    """Return name and folder of ``NAME=DIR``, or of a folder, whose name is the model's."""
+    """Return name and folder of ``NAME=DIR``, or of a folder, whose name is the model's.
+
+    A link has its own name: the folder that it leads to is exchanged.
+    """
+    if Path(given).exists():
+        return Path(os.path.abspath(given)).name, given  # noqa: PTH100  resolve() would follow links
     name, equals, folder = given.partition("=")
-    return (name, folder) if equals else (Path(given).resolve().name if Path(given).exists() else given, given)
+    return (name, folder) if equals else (given, given)

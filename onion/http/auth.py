@@ -89,10 +89,11 @@ class Access:
     token: str | None = attrs.field(repr=False)
     free: tuple[str, ...] = ()
 
-    def check(self, path: str, headers: Headers) -> None:
+    def check(self, method: str, path: str, headers: Headers) -> None:
         """Check a request.
 
-        The page's own files need no token: they contain nothing of the run, and the page asks for the token itself.
+        Reading the page's own files needs no token: they contain nothing of the run, and the page asks for the token
+        itself.
 
         Raises:
             Refused: It comes from the page of another site, or lacks the right token (401), or there is no token and
@@ -102,8 +103,9 @@ class Access:
         # A foreign page cannot choose the Host header, but its own name can resolve to this machine (DNS rebinding).
         if self.token is None and not is_loopback(_name(host)):
             raise Refused("This service has no token, so it accepts calls to localhost only.", 403)
-        _refuse_foreign(host, path, headers)
-        if self.token is not None and not is_open(path) and path not in self.free:
+        reads_page = is_open(method, path)
+        _refuse_foreign(host, reads_page, headers)
+        if self.token is not None and not reads_page and path not in self.free:
             self._check_token(headers)
 
     def _check_token(self, headers: Headers) -> None:
@@ -113,17 +115,17 @@ class Access:
             raise Refused("A token is required: send the header Authorization: Bearer TOKEN.", 401)
 
 
-def is_open(path: str) -> bool:
-    """Return whether a path is that of a page or of one of its files."""
-    return path in ("/", "/docs") or path.startswith("/static/")
+def is_open(method: str, path: str) -> bool:
+    """Return whether a request only reads a page or one of its files; a service may answer other methods there."""
+    return method in ("GET", "HEAD") and (path in ("/", "/docs") or path.startswith("/static/"))
 
 
-def _refuse_foreign(host: bytes | None, path: str, headers: Headers) -> None:
+def _refuse_foreign(host: bytes | None, reads_page: bool, headers: Headers) -> None:
     """Refuse requests made by pages of other sites; following a link to the page is allowed."""
     origins = [value for name, value in headers if name == b"origin"]
     # Schemes are not compared: a proxy may use TLS towards the browser only.
     foreign = any(_netloc(origin) != (host or b"").lower() for origin in origins)
-    if foreign or (_only(headers, b"sec-fetch-site") == b"cross-site" and not is_open(path)):
+    if foreign or (_only(headers, b"sec-fetch-site") == b"cross-site" and not reads_page):
         raise Refused("This call comes from the page of another site.", 403)
 
 

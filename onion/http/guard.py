@@ -79,7 +79,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         status = 0
-        always = [*ALWAYS, (b"cache-control", b"no-cache" if is_open(scope["path"]) else b"no-store")]
+        always = [*ALWAYS, (b"cache-control", b"no-cache" if is_open(scope["method"], scope["path"]) else b"no-store")]
 
         async def say(message: Message) -> None:
             nonlocal status
@@ -110,7 +110,7 @@ class Guard:
         if line + sum(len(name) + len(value) for name, value in headers) > self._header:
             raise Refused("The address and the headers are too long.", 431)
         refuse_ambiguous(scope)
-        self._access.check(scope["path"], headers)
+        self._access.check(scope["method"], scope["path"], headers)
 
 
 VERSIONS = ("1.0", "1.1")

@@ -175,6 +175,8 @@ class Batcher:
         try:
             answers = model.answer([each.prepared for each in batch])
             seconds = time.perf_counter() - begin
+            if len(answers) != len(batch):
+                raise RuntimeError(f"{len(batch)} rows have {len(answers)} answers; the task makes one for each")
             # Before the answers: whoever has one and asks for the metrics finds it counted.
             self._told(model, Computed(len(batch), sum(each.prepared.tokens for each in batch), seconds))
         except BaseException as error:  # whatever it is, it is the answer to these rows, and the thread goes on

@@ -67,6 +67,8 @@ class Calls:
     models: ServedModels
     batcher: Batcher
     limits: ServingLimits
+    _in_threads: set[object] = attrs.field(init=False, factory=set)
+    """Calls that are tokenized in threads: they hold locks that the event loop must not wait for."""
 
     async def body(self, request: Request) -> dict[str, Any]:
         """Return the body of a call, a JSON object.
@@ -92,8 +94,9 @@ class Calls:
                 what the model reads (422); there is no room (429), or the service ends (503).
             GoneError: the caller has gone.
         """
-        if len(rows) > self.limits.texts:
-            raise Refused(f"{len(rows)} texts are more than {self.limits.texts}, the most of one call.", 413)
+        most = min(self.limits.texts, self.limits.queue)  # who is told to try again later must have a chance
+        if len(rows) > most:
+            raise Refused(f"{len(rows)} texts are more than {most}, the most of one call.", 413)
         loaded = model.now  # a reload in between exchanges it for the next call
         servable = loaded.servable
         prepared = await self._prepared(servable, rows)
@@ -113,9 +116,16 @@ class Calls:
         return Answered(await _until_gone(request, futures), tokens, loaded)
 
     async def _prepared(self, servable: Servable, rows: Sequence[Given]) -> list[Prepared]:
-        if sum(map(_characters, rows)) <= AT_ONCE:
+        characters = sum(map(_characters, rows))
+        if characters > self.limits.body:  # a query stands in the body once, and beside each of its texts here
+            raise Refused(f"{characters:,} characters are more than {self.limits.body:,}, the most of one call.", 413)
+        if characters <= AT_ONCE and not self._in_threads:
             return _prepare(servable, rows)
-        return await asyncio.to_thread(_prepare, servable, rows)
+        self._in_threads.add(request := object())
+        try:
+            return await asyncio.to_thread(_prepare, servable, rows)
+        finally:
+            self._in_threads.discard(request)
 
 
 def _prepare(servable: Servable, rows: Sequence[Given]) -> list[Prepared]:
@@ -132,7 +142,14 @@ def _characters(row: Given) -> int:
     if isinstance(row, str):
         return len(row)
     parts = row if isinstance(row, tuple) else row.values()
-    return sum(len(part) for part in parts if isinstance(part, str))
+    return sum(_length(part) for part in parts)
+
+
+def _length(cell: Any) -> int:
+    """Return the characters of a text, or of a list of words."""
+    if isinstance(cell, str):
+        return len(cell)
+    return sum(1 + len(word) for word in cell if isinstance(word, str)) if isinstance(cell, list) else 0
 
 
 async def _until_gone(request: Request, futures: Sequence[Future[Any]]) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -55,9 +56,15 @@ class ServingMetrics:
         self._compute.labels(model).inc(what.seconds)
         self._batch.labels(model).observe(what.rows)
 
-    def reloaded(self, model: str, succeeded: bool) -> None:
-        """Count a reload."""
-        self._reloads.labels(model, "succeeded" if succeeded else "failed").inc()
+    @contextmanager
+    def reloading(self, model: str) -> Iterator[None]:
+        """Count a reload; it has failed if something is raised."""
+        try:
+            yield
+        except BaseException:
+            self._reloads.labels(model, "failed").inc()
+            raise
+        self._reloads.labels(model, "succeeded").inc()
 
     def text(self) -> bytes:
         """Return all values."""

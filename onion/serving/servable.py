@@ -51,10 +51,10 @@ class Prepared:
     named: bool = False
 
     @classmethod
-    def of(cls, row: Any, examples: Sequence[Example], cut: bool, named: bool = False) -> Prepared:
+    def of(cls, row: Any, examples: Sequence[Example], cut: bool) -> Prepared:
         """Count the tokens of examples."""
         lengths = [len(example["ids"]) for example in examples]
-        return cls(row, examples, sum(lengths), max(lengths, default=0), cut, named)
+        return cls(row, examples, sum(lengths), max(lengths, default=0), cut)
 
 
 def _one_at_a_time(network: Any) -> AbstractContextManager[Any]:
@@ -86,6 +86,14 @@ class Servable(ABC):
         """
 
     @abstractmethod
+    def prepare_line(self, line: str) -> Prepared:
+        """Make a row ready that is a line of standard input, or of ``answers.jsonl``.
+
+        Raises:
+            DataError: it is not what the model reads.
+        """
+
+    @abstractmethod
     def answer(self, prepared: Sequence[Prepared]) -> list[Any]:
         """Return the answer to each row."""
 
@@ -95,7 +103,7 @@ class TaskModel(Servable):
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
-        self.of = predictor.task
+        self.of, self.tokenizer = predictor.task, predictor.tokenizer
         self.task, self.max_length = predictor.task.name, predictor.task.max_length
         self.kind = _kind(predictor.task)
         self.alone = bool(getattr(predictor.network, "alone", False))
@@ -103,11 +111,15 @@ class TaskModel(Servable):
 
     def prepare(self, given: Given) -> Prepared:
         """See Servable."""
-        line = row_line(self.of, given)
+        prepared = self.prepare_line(row_line(self.of, given))
+        return attrs.evolve(prepared, named=isinstance(given, Mapping) and "id" in given)
+
+    def prepare_line(self, line: str) -> Prepared:
+        """See Servable."""
         rows = list(self.of.line_rows([line]))
         notes: Counter[str] = Counter()
         examples = self.of.features(rows, self._predictor.tokenizer, False, notes)
-        return Prepared.of(rows[0], examples, bool(notes), isinstance(given, Mapping) and "id" in given)
+        return Prepared.of(rows[0], examples, bool(notes))
 
     def answer(self, prepared: Sequence[Prepared]) -> list[Any]:
         """See Servable."""
@@ -127,7 +139,7 @@ class VectorModel(Servable):
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
-        self.max_length, self.width = embedder.max_length, embedder.width
+        self.max_length, self.width, self.pooling = embedder.max_length, embedder.width, embedder.pooling
         self.alone = bool(getattr(embedder.network, "alone", False))
         self._held = _one_at_a_time(embedder.network)
 
@@ -137,6 +149,10 @@ class VectorModel(Servable):
         seconds = None if second is None else [second]
         encodings = self._embedder.tokenizer([first], seconds, max_length=self.max_length)
         return Prepared.of(given, examples_of(encodings), encodings[0].truncated)
+
+    def prepare_line(self, line: str) -> Prepared:
+        """See Servable; the whole line is the text."""
+        return self.prepare(line)
 
     def answer(self, prepared: Sequence[Prepared]) -> list[np.ndarray]:
         """See Servable."""
@@ -151,9 +167,12 @@ def load_servable(folder: Path, threads: int | None = None, engine: str | None =
         OnionError: there is no model, it is damaged, or its engine is not installed.
     """
     from onion.tasks.finetune.run_files import RUN_FILE
+    from onion.tasks.finetune.run_folder import read_record
 
     if is_exported(folder) and read_manifest(folder).task == EMBEDDING:
         return VectorModel(Embedder.from_exported(folder, threads=threads))
+    if (folder / RUN_FILE).is_file() and "tasks" in read_record(folder):
+        raise DataError(f"{folder} holds several tasks; serve one of them: onion export --run {folder} --task NAME")
     if is_exported(folder) or (folder / RUN_FILE).is_file():
         return TaskModel(Predictor.load(folder, engine=engine, threads=threads))
     return VectorModel(Embedder.from_pretrained(folder, "mean", normalize=True))

@@ -83,6 +83,7 @@ class ServedModel:
 
     def __init__(self, name: str, folder: str, threads: int = 1, engine: str | None = None) -> None:
         self.name, self.folder, self._threads, self._engine = name, folder, threads, engine
+        self._local = Path(folder).exists()  # a folder that is exchanged later is not looked for on the hub meanwhile
         self._reloading = threading.Lock()
         self.now = Loaded(self._load(), 1)
 
@@ -107,6 +108,8 @@ class ServedModel:
 
     def _load(self) -> Servable:
         path = Path(self.folder)
+        if self._local and not path.exists():
+            raise WeightsError(f"{path}: the folder is gone; put it back, and load the model again.")
         folder = path if path.exists() else hub.resolve(self.folder)
         servable = load_servable(folder, self._threads, self._engine)
         check_answers(servable, folder)
@@ -126,7 +129,7 @@ def check_answers(servable: Servable, folder: Path) -> None:
         return
     found, stored = [], []
     for each in kept:
-        found += leaves(servable.answer([servable.prepare(each.given)])[0])
+        found += leaves(servable.answer([servable.prepare_line(each.row)])[0])
         stored += leaves(each.prediction if each.exported is None else each.exported)
     if not alike(found, stored, ALIKE if kept[0].exported is None else ALIKE_OF_8_BITS) and not _is_older(folder, kept):
         raise WeightsError(f"{folder}: the model gives other answers than {ANSWERS} has; export it again.")

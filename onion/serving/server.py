@@ -154,7 +154,8 @@ class ModelServer:
     def _reload_all(self) -> None:
         for model in self.models.all:
             try:
-                model.reload()
+                with self._metrics.reloading(model.name):
+                    model.reload()
                 log.info("the model %s was loaded again", model.name)
             except Exception as error:
                 log.error("the model %s was not exchanged: %s", model.name, error)

@@ -44,8 +44,8 @@ from onion.tasks.students.comparison import compared
 MEASURED = 2048
 """Training examples, at most, by whose gradients heads and neurons are sorted."""
 
-EXPORT_FOLDER, FRESH_FOLDER = "export", "export.new"
-"""The folder of the exported model in that of a run, and where it is until it is complete."""
+EXPORT_FOLDER, FRESH_FOLDER, FORMER_FOLDER = "export", "export.new", "export.old"
+"""The folder of the exported model in that of a run, where it is until it is complete, and where the old one goes."""
 
 HIDDEN_WEIGHT = 0.1
 """Of each layer's hidden states in the loss, beside 1 of the outputs (DynaBERT's ``run_glue.py``)."""
@@ -135,11 +135,14 @@ def train(
 
 def _exported(run: Path, arguments: Mapping[str, Any]) -> Predictor:
     """Export a run into its own folder, and return what predicts with it."""
-    target, fresh = run / EXPORT_FOLDER, run / FRESH_FOLDER
-    shutil.rmtree(fresh, ignore_errors=True)  # of a run that was killed just before the exchange
+    target, fresh, former = (run / name for name in (EXPORT_FOLDER, FRESH_FOLDER, FORMER_FOLDER))
+    for left in (fresh, former):  # by a run that was killed at the exchange
+        shutil.rmtree(left, ignore_errors=True)
     export(run, fresh, **arguments)
-    shutil.rmtree(target, ignore_errors=True)
+    if target.exists():
+        target.rename(former)
     fresh.rename(target)
+    shutil.rmtree(former, ignore_errors=True)
     return Predictor.load(target)
 
 
@@ -164,9 +167,9 @@ def _check_place(folder: Path) -> None:
     """Refuse to replace what onion did not write.
 
     Raises:
-        DataError: the folder is there and was not made by an export.
+        DataError: the folder is there and was not made by an export, or is a link.
     """
-    if folder.exists() and not is_exported(folder):
+    if folder.is_symlink() or (folder.exists() and not is_exported(folder)):
         raise DataError(f"{folder} is there, and was not made by onion export; move it away")
 
 
@@ -235,10 +238,12 @@ def loaded(settings: CompressSettings) -> Predictor:
 
     Raises:
         CheckpointError: the folder has no run, or no complete checkpoint.
-        DataError: it holds several tasks, or its encoder cannot be made smaller, has too few layers, or just as many
-            heads, neurons and layers.
+        DataError: it was exported, holds several tasks, or its encoder cannot be made smaller, has too few layers, or
+            just as many heads, neurons and layers.
     """
     folder = find_run(settings.run)
+    if is_exported(folder):
+        raise DataError(f"--run: {folder} was made by onion export; compress the run that it was made of")
     if "tasks" in read_record(folder):
         raise DataError(f"--run: {folder} holds several tasks; a run of one task can be compressed")
     predictor = Predictor.load(folder, engine="paddle")

@@ -142,6 +142,12 @@ class Embedder:
         network = self.network
         return int((network if isinstance(network, ExportedEncoder) else network.encoder).config.hidden_size)
 
+    @property
+    def pooling(self) -> str:
+        """How the vector of a text is made, as :class:`onion.tasks.embedding.pooling.Pooling` names it."""
+        network = self.network
+        return network.exported.pooling if isinstance(network, ExportedEncoder) else network.pooling
+
     def __call__(self, texts: Given, pairs: Given | None = None) -> np.ndarray:
         """Return the vectors of texts, or of pairs of texts, in their order: float32 ``[texts, hidden]``.
 

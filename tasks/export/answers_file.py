@@ -28,11 +28,6 @@ class KeptAnswer:
     prediction: Any
     exported: Any = None
 
-    @property
-    def given(self) -> Any:
-        """The row as ``onion.load`` takes it: a text, or a dict."""
-        return json.loads(self.row) if self.row.startswith("{") else self.row
-
 
 def write_answers(
     folder: Path, rows: Sequence[str], predictions: Sequence[Any], exported: Sequence[Any] | None = None
@@ -53,8 +48,8 @@ def read_answers(folder: Path) -> list[KeptAnswer]:
     if not path.exists():
         return []
     try:
-        found = [KeptAnswer(**json.loads(line)) for line in read_file(path).decode().splitlines()]
-        if not found or not all(isinstance(each.row, str) and each.given is not None for each in found):
+        found = [KeptAnswer(**json.loads(line)) for line in read_file(path).decode().split("\n") if line]
+        if not found or not all(isinstance(each.row, str) for each in found):
             raise ValueError("rows are texts")
     except (OSError, ValueError, TypeError, RecursionError):
         raise CheckpointError(f"{path} is damaged; export the model again.") from None

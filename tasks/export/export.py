@@ -79,7 +79,7 @@ def export(
     lines = sample_lines(predictor.task, made.tokenizer) if texts is None else file_lines(Path(texts))
     with new_folder(output) as target:
         if format == HUGGINGFACE:
-            write_model(folder, target, output.name, task_name)
+            write_model(folder, target, output.name, task_name, task=made.task)
         else:
             config = made.network.encoder.config
             write_record(folder, target, made.task, task_name, made.tokenizer, config)

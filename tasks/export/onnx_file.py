@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,17 +44,18 @@ def onnx_model(graph: ExportedGraph, weights: Mapping[str, np.ndarray]) -> onnx.
 
 
 def check_packages() -> None:
-    """Refuse to write an ONNX file where that is not possible.
+    """Refuse to write an ONNX file where that, or running it, is not possible.
 
     Raises:
-        OnionError: the package ``onnx`` is not installed.
+        OnionError: ``onnx`` or ``onnxruntime`` is not installed.
     """
-    try:
-        import onnx  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name != "onnx":
-            raise
-        raise OnionError("writing an ONNX file needs onnx: pip install 'onion-paddle[export]'.") from None
+    for name in ("onnx", "onnxruntime"):
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            raise OnionError(f"an ONNX file needs {name}: pip install 'onion-paddle[export]'.") from None
 
 
 def _operations(weights: Mapping[str, np.ndarray]) -> OnnxOperations:

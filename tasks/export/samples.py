@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from onion.data.files import iter_lines
+from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.texts import PAIR, TEXT, TextTask
 from onion.tasks.masked_lm.masking import word_ids
@@ -37,9 +38,12 @@ def file_lines(path: Path) -> list[str]:
     """Return the lines of a file that are not blank.
 
     Raises:
-        DataError: it cannot be read, or is not UTF-8.
+        DataError: it cannot be read, is not UTF-8, or has no such line.
     """
-    return [line for _, line in iter_lines(path) if line.strip()]
+    found = [line for _, line in iter_lines(path) if line.strip()]
+    if not found:
+        raise DataError(f"{path}: has no row")
+    return found
 
 
 def sample_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:

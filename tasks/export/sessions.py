@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -61,7 +62,7 @@ class OnnxSession:
 
 
 class ProgramSession:
-    """Runs a program that Paddle has saved.
+    """Runs a program that Paddle has saved, one call at a time: Paddle keeps what is between its inputs and outputs.
 
     Args:
         folder: has ``model.json`` (before Paddle 3: ``model.pdmodel``) and ``model.pdiparams``.
@@ -72,7 +73,7 @@ class ProgramSession:
     """
 
     def __init__(self, folder: Path, names: tuple[str, ...]) -> None:
-        self._names = names
+        self._names, self._lock = names, threading.Lock()
         try:
             self._layer = paddle().jit.load(str(folder / MODEL))
         except (OSError, RuntimeError, ValueError) as error:
@@ -81,7 +82,7 @@ class ProgramSession:
 
     def __call__(self, given: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the first output; see :class:`Session`."""
-        with paddle().no_grad():
+        with self._lock, paddle().no_grad():
             found = self._layer(*(paddle().to_tensor(given[name]) for name in self._names))
-        first: np.ndarray = (found[0] if isinstance(found, (list, tuple)) else found).numpy()
+            first: np.ndarray = (found[0] if isinstance(found, (list, tuple)) else found).numpy()
         return first

@@ -49,6 +49,7 @@ def write_model(
     task_name: str | None = None,
     license: str | None = None,
     languages: tuple[str, ...] = (),
+    task: Task | None = None,
 ) -> Task:
     """Write the best checkpoint of a run as a model for others, and return its task; the run stays as it is.
 
@@ -59,13 +60,15 @@ def write_model(
         task_name: which task of a run of several; of a run of one, None.
         license: identifier of the hub, such as ``apache-2.0``. Default: the card has none.
         languages: codes of ISO 639, such as ``zh``. Default: the card has none.
+        task: that of the run with other settings. Default: as it was trained.
 
     Raises:
         CheckpointError: the folder has no run, or no complete checkpoint.
         DataError: there is no such task.
         WeightsError: a file cannot be written.
     """
-    task, config, best = read_task(run, task_name), read_config(run / "config.json"), best_checkpoint(run)
+    task = task or read_task(run, task_name)
+    config, best = read_config(run / "config.json"), best_checkpoint(run)
     weights = weights_in(best, run)
     if task_name is not None:
         weights = weights_of_task(weights, head_of(run, task_name))

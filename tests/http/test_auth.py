@@ -61,11 +61,11 @@ def test_the_token_is_not_in_the_representation():
 # -- access ------------------------------------------------------------------------------------------------------------
 
 
-def status(access, path="/status", **headers):
+def status(access, path="/status", method="GET", **headers):
     """Return the status of the refusal, or 200."""
     given = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     try:
-        access.check(path, given)
+        access.check(method, path, given)
     except Refused as refused:
         return refused.status
     return 200
@@ -95,7 +95,7 @@ def test_tokens(given, expected):
 )
 def test_repeated_headers_are_refused(token, headers):
     with pytest.raises(Refused):
-        Access(token).check("/status", headers)
+        Access(token).check("GET", "/status", headers)
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,14 @@ def test_repeated_headers_are_refused(token, headers):
 )
 def test_only_the_page_needs_no_token(path, expected):
     assert status(Access(GOOD), path, host=HERE) == expected
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/static/page.js"])
+def test_only_reading_the_page_needs_no_token(path):
+    assert status(Access(GOOD), path, "HEAD", host=HERE) == 200
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS"):
+        assert status(Access(GOOD), path, method, host=HERE) == 401
+        assert status(Access(None), path, method, host=HERE, sec_fetch_site="cross-site") == 403
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1", "127.9.9.9:8765", "[::1]:8765", "[::1]"])

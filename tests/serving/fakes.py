@@ -27,6 +27,9 @@ class Echo(Servable):
             raise DataError("this model reads texts")
         return Prepared(given, [{"ids": [0] * len(given)}], len(given), len(given), cut=len(given) > self.max_length)
 
+    def prepare_line(self, line):
+        return self.prepare(line)
+
     def answer(self, prepared):
         self.batches.append([each.row for each in prepared])
         self.begun.release()

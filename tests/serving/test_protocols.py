@@ -171,6 +171,7 @@ def test_spans_have_places_and_scores(post):
     text = "awful bad plot 😀 great actor"
     answer = post("/models/tags/predict", {"inputs": [text]}).json()["predictions"][0]
     found = post("/tags", {"inputs": text}).json()
+    assert found
     assert [(each["entity_group"], each["start"], each["end"]) for each in found] == [
         (span["type"], span["begin"], span["end"]) for span in answer["spans"]
     ]
@@ -181,7 +182,35 @@ def test_masks_are_filled_in(post):
     found = post("/masks", {"inputs": "a [MASK] film"}).json()
     assert found[0].keys() == {"score", "token", "token_str", "sequence"}
     assert found[0]["sequence"] == f"a {found[0]['token_str']} film"
-    assert list(map(len, post("/masks", {"inputs": "a [MASK] [MASK] film"}).json())) == [5, 5]
+    first, second = post("/masks", {"inputs": "a [MASK] [MASK] film"}).json()
+    assert (len(first), len(second)) == (5, 5)
+    assert [each["sequence"] for each in first] == [f"a {each['token_str']} [MASK] film" for each in first]
+    assert [each["sequence"] for each in second] == [f"a [MASK] {each['token_str']} film" for each in second]
+
+
+def test_spans_of_words_have_places_and_scores_too(post):
+    words = ["awful", "bad", "plot", "great", "actor"]
+    expected = post("/tags", {"inputs": " ".join(words)}).json()
+    assert expected
+    assert post("/tags", {"inputs": {"text_a": words}}).json() == expected
+    assert post("/tags", {"inputs": "\x02".join(words)}).json() == expected
+
+
+def test_parameters_of_a_pipeline(post, folders):
+    [best] = post("/films", {"inputs": TEXTS[0], "parameters": {"top_k": 1}}).json()
+    assert best == post("/films", {"inputs": TEXTS[0]}).json()[0][:1]
+    assert len(post("/masks", {"inputs": "a [MASK] film", "parameters": {"top_k": 2}}).json()) == 2
+    both = post("/masks", {"inputs": "a [MASK] [MASK] film", "parameters": {"top_k": 2}}).json()
+    assert list(map(len, both)) == [2, 2]
+
+
+def test_parameters_of_feature_extraction_stand_beside_the_inputs(post, folders):
+    vectors = Embedder.from_exported(folders("embedding"))(TEXTS)
+    plain = post("/vectors", {"inputs": TEXTS, "dimensions": 8}).json()
+    np.testing.assert_allclose(plain, vectors[:, :8], atol=1e-6)
+    of_length_1 = post("/vectors", {"inputs": TEXTS, "dimensions": 8, "normalize": True}).json()
+    np.testing.assert_allclose(np.linalg.norm(of_length_1, axis=1), 1, atol=1e-6)
+    assert post("/vectors", {"inputs": " ".join(["film"] * 50), "truncate": False}).status_code == 413
 
 
 def test_an_answer_is_a_part_of_the_context(post):
@@ -327,6 +356,14 @@ def test_metadata_and_health(service):
         ("/v1/embeddings", {"input": [1, 2]}, 422, "input must be a text"),
         ("/v1/embeddings", {"input": "a", "encoding_format": "int8"}, 422, "float or base64"),
         ("/v1/embeddings", {"input": "a", "model": "nothing"}, 404, "There is no model 'nothing'"),
+        ("/v1/embeddings", {"input": "a", "model": []}, 422, "model must be the name of a model"),
+        ("/films", {"inputs": "a", "parameters": []}, 422, "parameters must be an object"),
+        ("/films", {"inputs": "a", "parameters": {"top_k": 0}}, 422, "top_k must be an integer from 1"),
+        ("/films", {"inputs": "a", "parameters": {"function_to_apply": "none"}}, 422, "'function_to_apply'; there are"),
+        ("/reader", {"inputs": {}, "parameters": {"top_k": 2}}, 422, "no parameter 'top_k'; there are none"),
+        ("/vectors", {"inputs": "a", "prompt_name": "query"}, 422, "no parameter 'prompt_name'"),
+        ("/rerank", {"query": "a" * 600_000, "texts": ["a", "b"]}, 413, "1,200,002 characters are more than"),
+        ("/models/tags/predict", {"inputs": [{"text_a": ["film"] * 3000}]}, 413, "tokens are more than 2,000"),
         ("/models/nothing/predict", {"inputs": ["a"]}, 404, "there are 'films', 'several'"),
         ("/models/films/predict", {"inputs": "a"}, 422, "The body must be like"),
         ("/models/films/predict", {"inputs": [{"text_b": "a"}]}, 422, "Text 1: there is no 'text_a'"),
@@ -352,6 +389,8 @@ def test_metadata_and_health(service):
         ("/v2/models/films/infer", {"inputs": [tensor("a")], "outputs": None}, 400, "the name of an output"),
         ("/v2/models/films/infer", {"inputs": [tensor("a")], "outputs": [{"name": []}]}, 400, "the name of an output"),
         ("/v2/models/films/infer", {"inputs": [{"datatype": "BYTES", "data": [1]}]}, 422, "a list of texts"),
+        ("/v2/models/films/infer", {"inputs": [{**tensor("a"), "parameters": "x"}]}, 422, "must be an object"),
+        ("/v2/models/films/infer", {"inputs": [tensor("a"), tensor("b")]}, 422, "the name of another input"),
         ("/v2/models/reader/infer", {"inputs": [{"datatype": "BYTES", "data": ["a"]}]}, 422, "question, context"),
     ],
 )

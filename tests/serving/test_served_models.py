@@ -52,6 +52,25 @@ def test_a_model_is_exchanged_with_its_version(folders):
     assert model.servable is model.now.servable is not before.servable
 
 
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [
+        ("classification", ["a\u2028good\x85film", "a plain text"]),
+        ("matching", ["a good film\tan awful story"]),
+        ("question-answering", ["what was it\tit was a plot"]),
+        ("embedding", ["{x} film", '{"a": 1}', '["a"]']),
+    ],
+)
+def test_whatever_rows_a_model_was_compared_by_it_is_served(kind, lines, run_of, tmp_path):
+    texts, folder = tmp_path / "texts.txt", tmp_path / "model"
+    texts.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    if kind == "embedding":
+        export_encoder(encoder(), folder, pooling=Pooling("mean", max_length=12), texts=texts)
+    else:
+        export(run_of(kind), folder, texts=texts)
+    assert ServedModel("films", str(folder)).now.version == 1
+
+
 def _other(answer):
     """Another answer of the same form."""
     if isinstance(answer, dict):

@@ -79,11 +79,14 @@ def test_a_full_queue_is_told_with_a_time(echo, tmp_path):
         [model] = echo[0]
         first = pool.submit(ask, server, "first")
         assert model.begun.acquire(timeout=PATIENCE)
-        refused = ask(server, "a", "b", "c")
+        second = pool.submit(ask, server, "d", "e")
+        _until(lambda: _metric(server, "onion_queue_rows") == 2)
+        refused = ask(server, "a")
         assert refused.status_code == 429
         assert refused.json()["error_type"] == "overloaded"
         assert int(refused.headers["retry-after"]) >= 1
-        second = pool.submit(ask, server, "d", "e")
+        never = ask(server, "a", "b", "c")
+        assert (never.status_code, never.json()["error"]) == (413, "3 texts are more than 2, the most of one call.")
         model.open.set()
         assert [*answers(first.result(PATIENCE)), *answers(second.result(PATIENCE))] == ["FIRST", "D", "E"]
 
@@ -149,6 +152,14 @@ def test_a_failing_model_fails_its_call_alone(echo, tmp_path):
         assert answers(ask(server, "fine")) == ["FINE"]
 
 
+def test_a_model_that_does_not_answer_each_row_fails_its_call_alone(echo, monkeypatch, tmp_path):
+    answer = Echo.answer
+    monkeypatch.setattr(Echo, "answer", lambda self, rows: [each for each in answer(self, rows) if each != "LOST"])
+    with served({"echo": tmp_path}) as server:
+        assert ask(server, "lost").status_code == 500
+        assert answers(ask(server, "fine")) == ["FINE"]
+
+
 def test_a_token_is_asked_for_but_not_of_probes(echo, tmp_path):
     with served({"echo": tmp_path}, token=TOKEN) as server:
         assert ask(server, "a").status_code == 401
@@ -158,6 +169,8 @@ def test_a_token_is_asked_for_but_not_of_probes(echo, tmp_path):
             assert httpx.get(f"{server.url}{path}", timeout=PATIENCE).status_code == 200
         for path in ("/metrics", "/models", "/info", "/v1/models", "/openapi.json"):
             assert httpx.get(f"{server.url}{path}", timeout=PATIENCE).status_code == 401
+        assert httpx.get(server.url, timeout=PATIENCE).status_code == 200  # the page
+        assert ask(server, "a", path="/").status_code == 401
 
 
 def test_metrics(echo, tmp_path):
@@ -257,6 +270,20 @@ def test_a_model_that_does_not_give_its_stored_answers_is_not_taken(folders, tmp
         shutil.copytree(folders("multilabel"), tmp_path / "films")
         assert httpx.post(f"{server.url}/models/films/reload", timeout=PATIENCE).json()["task"] == "multilabel"
         assert "labels" in answers(ask(server, "a good film", path="/models/films/predict"))[0]
+
+
+def test_a_folder_that_is_gone_is_not_looked_for_elsewhere(echo, tmp_path, monkeypatch):
+    folder = tmp_path / "exports" / "films"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(served_models.hub, "resolve", lambda name: pytest.fail("asked the hub"))
+    with served({"echo": "exports/films"}) as server:
+        folder.rmdir()
+        refused = httpx.post(f"{server.url}/models/echo/reload", timeout=PATIENCE)
+        assert (refused.status_code, "exports/films: the folder is gone" in refused.json()["error"]) == (409, True)
+        server._reload_all()  # what SIGHUP does
+        assert _metric(server, 'onion_reloads_total{model="echo",result="failed"}') == 2
+        assert answers(ask(server, "a")) == ["A"]
 
 
 # -- the start ---------------------------------------------------------------------------------------------------------

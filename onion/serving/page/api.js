@@ -39,7 +39,8 @@ async function read(response) {
 
 const DIALOG = `
   <form method="dialog">
-    <label>Token of the service <input id="token-value" type="password" autocomplete="off" required></label>
+    <label>Token of the service <input id="token-value" type="password" autocomplete="off" required
+      pattern="\\s*[!-~]+\\s*" title="letters, digits and signs of ASCII"></label>
     <button>Use it</button>
   </form>`;
 

@@ -16,14 +16,19 @@ from starlette.responses import Response
 
 from onion.http.messages import reply
 from onion.http.refused import Refused
+from onion.messages import listed, shown
 from onion.serving.calls import Calls
-from onion.serving.protocols.rows import row_of, texts
-from onion.serving.protocols.text_embeddings import scores_of
-from onion.serving.servable import VECTORS, Servable
+from onion.serving.protocols.rows import flag, row_of, texts
+from onion.serving.protocols.text_embeddings import scores_of, vectors_of
+from onion.serving.servable import CLASSIFIER, VECTORS, Servable, TaskModel
 from onion.serving.served_models import ServedModel
 from onion.tasks.loading import Given
+from onion.tasks.token_classification.tagged_text import JOINT
 
-MASK = "[MASK]"
+MASKED_LM = "masked-lm"
+
+OF_VECTORS = ("normalize", "truncate", "dimensions", "prompt_name", "truncation_direction")
+"""Parameters of feature extraction, which its clients send beside the inputs."""
 
 
 def hugging_face_routes(calls: Calls, chosen: Callable[[], ServedModel], path: str) -> APIRouter:
@@ -40,20 +45,55 @@ def hugging_face_routes(calls: Calls, chosen: Callable[[], ServedModel], path: s
     async def pipeline(request: Request) -> Response:
         body = await calls.body(request)
         model, inputs = chosen(), body.get("inputs")
+        parameters = _parameters(body, model.servable)
         if model.servable.kind == VECTORS and isinstance(inputs, dict):
             return reply(await _similarities(calls, request, model, inputs))
         rows, single = _rows(inputs)
-        found = await calls.answer(request, model, rows)
+        found = await calls.answer(request, model, rows, flag(parameters, "truncate", True))
         servable = found.by.servable
+        if servable.kind == VECTORS:
+            dimensions = parameters.get("dimensions")
+            return reply(vectors_of(found.answers, flag(parameters, "normalize", False), dimensions))
         answers = [_answer(servable, row, answer) for row, answer in zip(rows, found.answers, strict=True)]
-        nested = servable.kind in NESTED
-        return reply(answers[0] if single and not nested else answers)
+        most = _most(parameters)
+        if most is not None:
+            answers = [_best(answer, most) for answer in answers]
+        return reply(answers[0] if single and servable.kind != CLASSIFIER else answers)
 
     return router
 
 
-NESTED = ("classifier", VECTORS)
-"""Kinds whose answer to one text is a list of one."""
+def _parameters(body: dict[str, Any], servable: Servable) -> dict[str, Any]:
+    """Return the parameters of a call that are given.
+
+    Raises:
+        Refused: one would be ignored (422).
+    """
+    given = {} if body.get("parameters") is None else body["parameters"]
+    if not isinstance(given, dict):
+        raise Refused("parameters must be an object.", 422)
+    known: tuple[str, ...] = ("top_k",) if servable.kind == CLASSIFIER or servable.task == MASKED_LM else ()
+    if servable.kind == VECTORS:
+        given, known = {**given, **{name: body[name] for name in OF_VECTORS if name in body}}, OF_VECTORS[:3]
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if name not in known:
+            there = f"there are {listed(known)}" if known else "there are none"
+            raise Refused(f"This model has no parameter {shown(name)}; {there}.", 422)
+    return given
+
+
+def _most(parameters: dict[str, Any]) -> int | None:
+    """Return how many answers are asked for; None: all."""
+    most = parameters.get("top_k")
+    if most is not None and (type(most) is not int or most < 1):
+        raise Refused("top_k must be an integer from 1.", 422)
+    return most
+
+
+def _best(answer: list[Any], most: int) -> list[Any]:
+    """Return the first answers, which are the best ones; where there are several masks, of each."""
+    return [_best(each, most) for each in answer] if isinstance(answer[0], list) else answer[:most]
 
 
 def _rows(inputs: Any) -> tuple[list[Given], bool]:
@@ -75,12 +115,10 @@ async def _similarities(calls: Calls, request: Request, model: ServedModel, inpu
 
 def _answer(servable: Servable, row: Given, answer: Any) -> Any:
     """Return an answer as transformers' pipeline of the task gives it; of tasks without one, as it is."""
-    if isinstance(answer, np.ndarray):
-        return answer.tolist()
-    if servable.kind == "classifier":
+    if servable.kind == CLASSIFIER:
         return scores_of(answer)
     form = FORMS.get(servable.task)
-    return answer if form is None else form(row, answer)
+    return form(servable, row, answer) if form is not None and isinstance(servable, TaskModel) else answer
 
 
 def _text(row: Given) -> str:
@@ -88,9 +126,12 @@ def _text(row: Given) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _spans(row: Given, answer: dict[str, Any]) -> list[dict[str, Any]]:
+def _spans(servable: TaskModel, row: Given, answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the spans of a text; the score is the mean probability of their words."""
-    places = _places(_text(row), answer["tokens"])
+    text = _text(row)
+    if not text or JOINT in text:  # words were given, in which spans are counted as if they were joined
+        text = ("" if getattr(servable.of, "characters", False) else " ").join(answer["tokens"])
+    places = _places(text, answer["tokens"])
     found = []
     for span in answer["spans"]:
         inside = [
@@ -114,27 +155,33 @@ def _places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     return found
 
 
-def _masks(row: Given, answer: dict[str, Any]) -> Any:
+def _masks(servable: TaskModel, row: Given, answer: dict[str, Any]) -> Any:
     """Return the guesses of the only mask; of several masks a list for each."""
-    text = _text(row)
+    mask = str(servable.tokenizer.tokens([servable.tokenizer.mask_id])[0])
+    parts = _text(row).split(mask)
     found = [
         [
-            {"score": chance, "token": number, "token_str": word, "sequence": text.replace(MASK, str(word), 1)}
-            for word, number, chance in zip(mask["words"], mask["word_ids"], mask["probabilities"], strict=True)
+            {
+                "score": chance,
+                "token": token,
+                "token_str": word,
+                "sequence": f"{mask.join(parts[: number + 1])}{word}{mask.join(parts[number + 1 :])}",
+            }
+            for word, token, chance in zip(each["words"], each["word_ids"], each["probabilities"], strict=True)
         ]
-        for mask in answer["masks"]
+        for number, each in enumerate(answer["masks"])
     ]
     return found[0] if len(found) == 1 else found
 
 
-def _span_of_context(row: Given, answer: dict[str, Any]) -> dict[str, Any]:
+def _span_of_context(servable: TaskModel, row: Given, answer: dict[str, Any]) -> dict[str, Any]:
     scores = [each["probability"] for each in answer["nbest"] if each["text"] == answer["answer"]]
     told = {"answer": answer["answer"], "start": answer["begin"], "end": answer["end"]}
     return {**told, "score": scores[0] if scores else 0.0}
 
 
-FORMS: dict[str, Callable[[Given, dict[str, Any]], Any]] = {
+FORMS: dict[str, Callable[[TaskModel, Given, dict[str, Any]], Any]] = {
     "token-classification": _spans,
-    "masked-lm": _masks,
+    MASKED_LM: _masks,
     "question-answering": _span_of_context,
 }

@@ -2,6 +2,10 @@
 
 # No ``from __future__ import annotations``: FastAPI reads the annotations of functions that are defined in functions.
 import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from typing import Any
 
 from fastapi import APIRouter
@@ -44,14 +48,29 @@ def native_routes(calls: Calls, metrics: ServingMetrics) -> APIRouter:
     async def reload(name: str) -> Response:
         chosen = calls.models[name]
         try:
-            await asyncio.to_thread(chosen.reload)
+            await _in_daemon(chosen.reload, metrics.reloading(name))
         except OnionError as error:
-            metrics.reloaded(name, False)
             raise Refused(f"The model was not exchanged: {error}", 409) from None
-        metrics.reloaded(name, True)
         return reply(_told(chosen))
 
     return router
+
+
+async def _in_daemon(work: Callable[[], None], counted: AbstractContextManager[None]) -> None:
+    """Wait for work in a thread for which the end of the process does not wait, as it would for those of a pool."""
+    done: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            with counted:
+                work()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    threading.Thread(target=run, name="onion-reload", daemon=True).start()
+    await asyncio.wrap_future(done)
 
 
 def _told(model: ServedModel) -> dict[str, Any]:

@@ -113,6 +113,8 @@ def _columns(body: dict[str, Any], binary: bytes, names: list[str]) -> dict[str,
             raise Refused(f"inputs[{number}] must be a tensor of the datatype BYTES.", 422)
         data, binary = _data(each, binary, number)
         name = names[0] if len(inputs) == len(names) == 1 else str(each.get("name"))
+        if name in found:
+            raise Refused(f"inputs[{number}] has the name of another input.", 422)
         found[name] = data
     if set(found) != set(names):
         raise Refused(f"This model reads the inputs {', '.join(names)}.", 422)
@@ -123,7 +125,10 @@ def _columns(body: dict[str, Any], binary: bytes, names: list[str]) -> dict[str,
 
 def _data(tensor: dict[str, Any], binary: bytes, number: int) -> tuple[list[str], bytes]:
     """Return the texts of a tensor, and the bytes that are left for the others."""
-    size = (tensor.get("parameters") or {}).get("binary_data_size") if "data" not in tensor else None
+    parameters = {} if tensor.get("parameters") is None else tensor["parameters"]
+    if not isinstance(parameters, dict):
+        raise Refused(f"parameters of inputs[{number}] must be an object.", 422)
+    size = parameters.get("binary_data_size") if "data" not in tensor else None
     if type(size) is int and 0 <= size <= len(binary):
         return _unpacked(binary[:size], number), binary[size:]
     data = tensor.get("data")

@@ -31,6 +31,8 @@ def openai_routes(calls: Calls) -> APIRouter:
         form = body.get("encoding_format", "float")
         if form not in ("float", "base64"):
             raise Refused("encoding_format must be float or base64.", 422)
+        if not isinstance(body.get("model", ""), str):
+            raise Refused("model must be the name of a model.", 422)
         model = calls.models[body["model"]] if "model" in body else calls.models.first(VECTORS)
         if model.servable.kind != VECTORS:
             raise Refused(f"The model {model.name} gives no vectors.", 422)

@@ -131,7 +131,7 @@ def _info(model: ServedModel, calls: Calls) -> dict[str, Any]:
 
 def _type_of(servable: Any) -> dict[str, Any]:
     if servable.kind == VECTORS:
-        return {"embedding": {"pooling": "mean"}}
+        return {"embedding": {"pooling": servable.pooling}}
     labels = list(getattr(servable.of, "labels", ())) if isinstance(servable, TaskModel) else []
     names = {
         "id2label": {str(number): label for number, label in enumerate(labels)},

@@ -15,6 +15,7 @@ from onion.tasks.compression.compress import CompressJob, compress, train
 from onion.tasks.compression.settings import CompressSettings
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.export.export import export
+from onion.tasks.export.manifest import is_exported
 from onion.tasks.finetune.fine_tune import train as fine_tuned
 from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.predictor import Predictor
@@ -188,6 +189,38 @@ def test_flags_of_the_export_are_checked_before_the_training(given, tmp_path):
     with pytest.raises(DataError, match="is no file"):
         train(CompressSettings.of(given(width=0.5)), tmp_path / "out", exporting={"vocab": tmp_path / "nothing.txt"})
     assert not (tmp_path / "out").exists()
+
+
+def test_a_calibration_file_without_rows_is_refused_before_the_training(given, tmp_path):
+    (tmp_path / "blank.txt").write_text("\n")
+    exporting = {"int8": "static", "calibrate": tmp_path / "blank.txt"}
+    with pytest.raises(DataError, match="has no row"):
+        train(CompressSettings.of(given(width=0.5)), tmp_path / "out", exporting=exporting)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_link_is_not_replaced(given, run, tmp_path):
+    export(run, tmp_path / "model")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "export").symlink_to(tmp_path / "model")
+    with pytest.raises(DataError, match="move it away"):
+        train(CompressSettings.of(given(width=0.5)), tmp_path / "out", exporting={"int8": "dynamic"})
+    assert (tmp_path / "out" / "export").is_symlink()
+
+
+def test_an_export_is_not_compressed(given, run, tmp_path):
+    export(run, tmp_path / "model")
+    with pytest.raises(DataError, match="was made by onion export; compress the run that it was made of"):
+        train(CompressSettings.of(given(run=str(tmp_path / "model"), width=0.5)), tmp_path / "out")
+
+
+def test_a_run_that_was_killed_at_the_exchange_of_its_export_goes_on(given, tmp_path):
+    settings = CompressSettings.of(given(width=0.5, passes=1))
+    train(settings, tmp_path / "out", quiet=True, exporting={"int8": "dynamic"})
+    (tmp_path / "out" / "export").rename(tmp_path / "out" / "export.old")
+    train(settings, tmp_path / "out", quiet=True, exporting={"int8": "dynamic"})
+    assert is_exported(tmp_path / "out" / "export")
+    assert not (tmp_path / "out" / "export.old").exists()
 
 
 def test_a_folder_of_someone_else_is_not_replaced(given, tmp_path):

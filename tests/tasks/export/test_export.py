@@ -110,8 +110,9 @@ def test_rows_of_a_file_are_answered_too(run_of, tmp_path):
     assert kept_answers(tmp_path / "model")[0] == ["a good film", "the plot is dull"]
 
 
-def test_a_setting_for_after_the_training_goes_along(run_of, tmp_path):
-    export(run_of("multilabel"), tmp_path / "model", settings={"threshold": 0.9})
+@pytest.mark.parametrize("form", ["onnx", "huggingface"])
+def test_a_setting_for_after_the_training_goes_along(form, run_of, tmp_path):
+    export(run_of("multilabel"), tmp_path / "model", form, settings={"threshold": 0.9})
     assert Predictor.load(tmp_path / "model").task.threshold == 0.9
     assert Predictor.load(tmp_path / "model", {"threshold": 0.1}).task.threshold == 0.1
 
@@ -132,6 +133,15 @@ def test_arguments_that_are_wrong_leave_nothing(arguments, message, run_of, tmp_
     with pytest.raises(DataError, match=message):
         export(run_of("classification"), tmp_path / "model", **arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [("texts",), ("calibrate", "int8")])
+def test_a_file_without_rows_is_refused(arguments, run_of, tmp_path):
+    (tmp_path / "blank.txt").write_text("\n \n")
+    given = {name: "static" if name == "int8" else tmp_path / "blank.txt" for name in arguments}
+    with pytest.raises(DataError, match=r"blank\.txt: has no row"):
+        export(run_of("classification"), tmp_path / "model", **given)
+    assert not (tmp_path / "model").exists()
 
 
 def test_nothing_is_overwritten(run_of, tmp_path):
