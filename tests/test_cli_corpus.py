@@ -67,8 +67,15 @@ def test_a_build_that_is_ended_by_a_signal_goes_on(place, name, status, told):
     words = words_of(place, name, "--workers", 2)
     done = onion(place, *words, before=SIGNALLED.format(name=name))
     assert (done.returncode, done.stderr) == (status, f"onion: {told}\n")
-    listed = onion(place, "corpus", "ls", name)
+    listed = onion(place, "corpus", "ls", name, "--verify")
     assert "build not ended" in listed.stdout
+    shard = place / name / "shard-00000.flags"
+    content = shard.read_bytes()
+    shard.write_bytes(content[::-1])
+    damaged = onion(place, "corpus", "ls", name, "--verify")
+    assert damaged.returncode == 2
+    plain(damaged.stderr, "shard-00000.flags")
+    shard.write_bytes(content)
     refused = onion(place, "corpus", "build", "a.txt", "--tokenizer", "tiny", "--output", name)
     assert refused.returncode == 2
     plain(refused.stderr, "holds another corpus (shard tokens, inputs); choose a new folder")

@@ -89,10 +89,9 @@ def list_corpora(options: argparse.Namespace) -> int:
     rows: list[tuple[str, ...]] = [COLUMNS]
     for folder in options.folders:
         manifest = Manifest.read(folder)
-        if manifest.complete:
-            corpus = CorpusFolder.open(folder)
-            if options.verify:
-                corpus.verify()
+        corpus = CorpusFolder.open(folder) if manifest.complete else CorpusFolder(folder, manifest, ())
+        if options.verify:  # of an unfinished build what it has so far
+            corpus.verify()
         if options.json:
             print(json_text(_record(folder, manifest)))
         rows.append(_row(folder, manifest))

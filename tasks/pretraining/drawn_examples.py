@@ -12,6 +12,9 @@ from onion.data.source import Indexed
 from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example
 
+VERSION = 2
+"""Of the way examples are drawn. Raise it when the same corpus, settings and seed give others."""
+
 
 @attrs.frozen(eq=False)
 class DrawnExamples:
@@ -19,15 +22,20 @@ class DrawnExamples:
 
     Attributes:
         lengths: most tokens that each example has in any pass, int ``[examples]``.
-        fingerprint: identifies corpus and settings.
+        about: identifies corpus and settings.
         seed: of the random numbers.
         draw: makes the example of a number, from 0.
     """
 
     lengths: NDArray[np.integer]
-    fingerprint: str
+    about: str
     seed: int
     draw: Callable[[int, Draws], Example]
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the examples: by corpus, settings, and VERSION."""
+        return f"{self.about}, drawn as in version {VERSION}"
 
     def __len__(self) -> int:
         """The number of examples."""

@@ -15,6 +15,9 @@ Numbers = NDArray[np.int64]
 TOLERANCE = 8
 """Lengths are similar that differ by no more than one part in so many, or by one token."""
 
+REDRAWN = 64
+"""How often a text of another group is drawn before the next best one is taken."""
+
 
 def limits(lengths: NDArray[np.integer]) -> tuple[Numbers, Numbers]:
     """Return the least and the greatest length that are similar to each length."""
@@ -68,12 +71,28 @@ class LengthMatching:
         first, end = bisect_left(texts, low, key=length), bisect_right(texts, high, key=length)
         return self.in_groups[texts.start + first : texts.start + end].astype(np.int64)
 
-    def in_another(self, text: int, draws: Draws) -> int:
-        """Draw a text of another group that is similar to a text; there must be one."""
+    def in_another(self, text: int, draws: Draws, but_first: bool = False) -> int:
+        """Draw a text of another group that is similar to a text; there must be one.
+
+        Args:
+            text: a text.
+            draws: random numbers.
+            but_first: whether the first text of a group is taken only if ``REDRAWN`` draws found nothing else.
+        """
         low, high = limits(self.lengths[text])
         first = int(self.steps[low])
         many = int(self.steps[high + 1]) - first
-        place = draws.below(many, "another")
+        for attempt in range(REDRAWN):
+            place = draws.below(many, f"another {attempt}")
+            other = int(self.by_length[first + place])
+            if self.groups[other] != self.groups[text] and not (but_first and self.begins_group(other)):
+                return other
+        # Of texts of equal length those of a group stand in a row: drawing again is fair, and this may always end with
+        # the one behind them.
         while self.groups[self.by_length[first + place]] == self.groups[text]:
             place = (place + 1) % many
         return int(self.by_length[first + place])
+
+    def begins_group(self, text: int) -> bool:
+        """Return whether a text is the first of its group."""
+        return text == 0 or bool(self.groups[text - 1] != self.groups[text])

@@ -153,7 +153,18 @@ def check_vocabulary(config: PretrainedConfig, tokenizer: Tokenizer, where: str 
         )
 
 
-def check_lengths(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
+def check_tasks(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
+    """Refuse tasks whose examples an encoder cannot read.
+
+    Raises:
+        DataError: the message names the task and the setting.
+    """
+    _check_lengths(config, tasks)
+    _check_token_types(config, tasks)
+    _check_task_ids(config, tasks)
+
+
+def _check_lengths(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
     """Refuse tasks with longer examples than an encoder has positions for.
 
     Raises:
@@ -163,7 +174,22 @@ def check_lengths(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]
         check_max_length(task.max_length, config.max_length, f"{name}.max_length")
 
 
-def check_task_ids(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
+def _check_token_types(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
+    """Refuse tasks whose examples have more types of tokens than an encoder.
+
+    Raises:
+        DataError: the message names the task.
+    """
+    known = int(getattr(config, "type_vocab_size", 0))
+    for name, task in tasks.items():
+        if task.most_types > max(known, 1):
+            raise DataError(
+                f"{name} has {task.most_types} types of tokens, and the encoder {known}; raise type_vocab_size in its "
+                "config"
+            )
+
+
+def _check_task_ids(config: PretrainedConfig, tasks: Mapping[str, PretrainingTask]) -> None:
     """Refuse tasks for whose ids an encoder with task embeddings has none.
 
     Raises:

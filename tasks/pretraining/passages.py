@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from onion.models.tokenization.encoding import Encoding
 from onion.models.tokenization.pre_tokenizer import LONGEST
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.data.features.hashing import digest_of_file
+from onion.tasks.data.features.hashing import digest_of_file, digest_of_tokenizer, digest_of_values
 from onion.tasks.pretraining.corpus.corpus import MemoryCorpus
+from onion.tasks.pretraining.corpus.encoding import VERSION
 from onion.tasks.pretraining.corpus.flags import Flags
 from onion.tasks.pretraining.corpus.segmentation.spans import Spans
 from onion.tasks.pretraining.corpus.segments import Segments
@@ -31,8 +32,9 @@ class Passages:
         texts: the passages; their documents are the paragraphs of the file.
         articles: the number of each passage's article, int64 ``[passages]``.
         questions: ids and flags of each question, without special tokens.
-        answers: the number of the passage that answers each question, int64 ``[questions]``; -1: it is not known, since
-            a paragraph of several passages has no answer with a right place.
+        answers: the number of the passage that answers each question, int64 ``[questions]``; -1: there is none, as for
+            questions that cannot be answered (SQuAD 2.0), or it is not known, since a paragraph of several passages has
+            no answer with a right place.
     """
 
     texts: Segments
@@ -58,10 +60,14 @@ class Passages:
             for question in questions:
                 asked.append((question, numbers.setdefault((article, question.context), len(numbers))))
         encodings, documents = _encoded([context for _, context in numbers], tokenizer)
-        corpus = MemoryCorpus.of(documents, tokenizer, digest_of_file(path))
+        of_tokens = {"file": digest_of_file(path), "tokenizer": digest_of_tokenizer(tokenizer), "encoding": VERSION}
+        corpus = MemoryCorpus.of(documents, tokenizer, digest_of_values(of_tokens))
         texts = Segments.of(corpus, max_tokens)
         articles = np.array([article for article, _ in numbers], np.int64)[texts.documents]
-        answers = [_passage(texts, paragraph, _place(each, encodings[paragraph])) for each, paragraph in asked]
+        answers = [
+            _passage(texts, paragraph, _place(each, encodings[paragraph])) if each.answers else NONE
+            for each, paragraph in asked
+        ]
         return cls(
             texts, articles, _encoded([each.text for each, _ in asked], tokenizer)[1], np.array(answers, np.int64)
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -55,8 +56,7 @@ from onion.tasks.pretraining.examples import PassExamples, collate
 from onion.tasks.pretraining.masking.masking import MaskedExamples, Masking
 from onion.tasks.pretraining.metric import PretrainingMetric
 from onion.tasks.pretraining.model import (
-    check_lengths,
-    check_task_ids,
+    check_tasks,
     check_vocabulary,
     digest_of,
     new_network,
@@ -147,16 +147,16 @@ class PretrainingJob:
         network, sums = _network(settings, corpus, tasks)
         network.encoder.gradient_checkpointing = settings.gradient_checkpointing
         masking = masking_of(settings)
-        parts = {name: _part(task, corpus, held_out, masking, settings.seed) for name, task in tasks.items()}
+        parts = {name: _part(task, corpus, held_out, masking, settings) for name, task in tasks.items()}
         sums |= {"corpus_sha256": corpus.fingerprint, "tokenizer_sha256": digest}
         sums |= {} if held_out is None else {"held_out_sha256": held_out.fingerprint}
         return cls(settings, corpus, parts, network, sums)
 
     @property
     def tests_stages(self) -> bool:
-        """Whether there are several stages, and every task is tested after each."""
+        """Whether there are several stages, and tasks are tested after each."""
         settings = self.settings
-        tested = all(part.tested is not None for part in self.parts.values())
+        tested = any(part.tested is not None for part in self.parts.values())
         return tested and settings.test_every == "pass" and len(settings.strategy().table) > 1
 
     def baseline(self) -> dict[str, float]:
@@ -275,19 +275,31 @@ def _network(
     if settings.config is not None:
         config = read_config(Path(settings.config))
         check_vocabulary(config, corpus.tokenizer, settings.config)
-        check_lengths(config, tasks)
-        check_task_ids(config, tasks)
+        check_tasks(config, tasks)
         return new_network(config, corpus, tasks, settings.seed), {"config_sha256": digest_of_file(settings.config)}
     assert settings.encoder is not None
     network = pretrained_network(settings.encoder, corpus, tasks, settings.seed)
-    check_lengths(network.encoder.config, tasks)
-    check_task_ids(network.encoder.config, tasks)
+    check_tasks(network.encoder.config, tasks)
     return network, {"encoder_sha256": digest_of(network)}
 
 
-def _part(task: PretrainingTask, corpus: Corpus, held_out: Corpus | None, masking: Masking, seed: int) -> Part:
-    samples = task.samples(corpus, seed)
-    other = None if held_out is None else task.held_out_samples(held_out, seed)
+@contextmanager
+def _naming(task: str, corpus: str | None) -> Iterator[None]:
+    """Name the corpus in which a task finds nothing."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{corpus}: {error}" if str(error).startswith(f"{task}: ") else str(error)) from None
+
+
+def _part(
+    task: PretrainingTask, corpus: Corpus, held_out: Corpus | None, masking: Masking, settings: PretrainingSettings
+) -> Part:
+    seed = settings.seed
+    with _naming(task.name, settings.corpus):
+        samples = task.samples(corpus, seed)
+    with _naming(task.name, settings.held_out):
+        other = task.held_out_samples(held_out, corpus, seed)
 
     def masked(given: PassExamples) -> PassExamples:
         return MaskedExamples(given, masking, corpus.tokenizer, seed) if task.masks else given
@@ -377,8 +389,8 @@ def train(
 
 
 def _tell_forgetting(job: PretrainingJob, output: Path) -> None:
-    """Print how good each task is after each stage, and draw it."""
-    monitors = {name: part.task.monitor for name, part in job.parts.items()}
+    """Print how good each task that is tested is after each stage, and draw it."""
+    monitors = {name: part.task.monitor for name, part in job.parts.items() if part.tested is not None}
     losses = [name for name, monitor in monitors.items() if monitor in PretrainingMetric.less_is_better]
     matrix = forgetting(output / LOG, {name: f"{name}.{monitor}" for name, monitor in monitors.items()}, losses)
     print(matrix.table(), flush=True)

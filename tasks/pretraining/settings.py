@@ -181,6 +181,11 @@ class PretrainingSettings(LoopSettings):
             raise DataError("give one of max_steps, the batches of all tasks, and stages, those of each task")
         if self.keep is not None and self.order != "continual":
             raise DataError("keep is for order=continual; leave it out")
+        if self.schedule in ENDLESS and self.warmup_steps is None and self.warmup_ratio > 0:
+            raise DataError(
+                f"schedule {self.schedule}: it does not end with the training, so its warm-up is no share of it; give "
+                "warmup_steps (or warmup_ratio=0)"
+            )
         if self.rates_by_task and self.schedule not in ENDLESS:
             raise DataError(
                 f"rates_by_task: the schedule {self.schedule} ends with the training, and tasks do not end together; "

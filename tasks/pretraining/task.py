@@ -29,6 +29,7 @@ class PretrainingTask(ABC):
         task_id: ERNIE's task id, from 0, which the encoder adds to every token if it has task embeddings.
         classes: the names of the classes of a text or, if ``each_token``, of a token; empty: the task has only masks.
         each_token: whether tokens have classes, and not texts.
+        pair: whether an example has two texts, whose tokens are of two types.
         max_length: most tokens of an example, including special ones.
         masks: whether words are masked too, and their loss is added. Default: where texts have classes, and where
             nothing has; ERNIE 2.0 trains sentence tasks and masked words on the same batch.
@@ -37,6 +38,7 @@ class PretrainingTask(ABC):
     name: ClassVar[str]
     task_id: ClassVar[int]
     each_token: ClassVar[bool] = False
+    pair: ClassVar[bool] = False
 
     max_length: int = attrs.field(default=128, validator=NATURAL)
     masks: bool = attrs.field(
@@ -58,6 +60,11 @@ class PretrainingTask(ABC):
         """The names of the classes, in the order of the labels. Default: none."""
         return ()
 
+    @property
+    def most_types(self) -> int:
+        """How many types of tokens an example may have."""
+        return 2 if self.pair else 1
+
     @abstractmethod
     def samples(self, corpus: Corpus, seed: int) -> PassExamples:
         """Return the examples of a corpus, not masked; each is a function of (seed, pass, number of the example).
@@ -66,12 +73,15 @@ class PretrainingTask(ABC):
             DataError: the corpus has nothing that this task could learn from; the message says what is missing.
         """
 
-    def held_out_samples(self, corpus: Corpus, seed: int) -> PassExamples | None:
-        """Return the examples of a corpus to test on; None: there are none that were not learned from.
+    def held_out_samples(self, held_out: Corpus | None, corpus: Corpus, seed: int) -> PassExamples | None:
+        """Return the examples to test on; None: there are none that were not learned from.
 
-        Default: those of :meth:`samples`.
+        Args:
+            held_out: the corpus to test on, if there is one. Default: the examples are its :meth:`samples`.
+            corpus: the one that is learned from.
+            seed: of the examples.
         """
-        return self.samples(corpus, seed)
+        return None if held_out is None else self.samples(held_out, seed)
 
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return figures that are reached without reading the text in order, to be beaten on held-out examples.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -131,7 +132,12 @@ def mapped(folder: Path, mode: str = "r") -> np.memmap:
 
 
 def _made(folder: Path, shape: Shape) -> np.memmap:
-    return open_memmap(folder / LOGITS_FILE, "w+", np.dtype(np.float32), shape)
+    """Make the file; raise an OSError if the disk has no room for all of it, which a mapped hole would not tell."""
+    found = open_memmap(folder / LOGITS_FILE, "w+", np.dtype(np.float32), shape)
+    if hasattr(os, "posix_fallocate"):  # not on macOS
+        with (folder / LOGITS_FILE).open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+    return found
 
 
 def logits_of(teacher: Predictor, rows: list[Row]) -> np.ndarray:

@@ -24,12 +24,20 @@ from onion.data.workers import Workers
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.hashing import digest_of_file
-from onion.tasks.pretraining.corpus.encoding import VERSION, Counts, DocumentEncoder, Encoded, Paragraphs, blocks_of
+from onion.tasks.pretraining.corpus.encoding import (
+    VERSION,
+    Counts,
+    DocumentEncoder,
+    Encoded,
+    Paragraphs,
+    blocks_of,
+    type_of_ids,
+)
 from onion.tasks.pretraining.corpus.folder import TOKENIZER, CorpusFolder
 from onion.tasks.pretraining.corpus.manifest import MANIFEST, Input, Manifest, Origin, ShardRecord
 from onion.tasks.pretraining.corpus.raw_text import read_documents
 from onion.tasks.pretraining.corpus.segmentation.segmenter import Segmenter
-from onion.tasks.pretraining.corpus.shard_files import writing_shard
+from onion.tasks.pretraining.corpus.shard_files import map_shard, writing_shard
 from onion.tasks.validators import NATURAL, TEXTS, as_texts
 
 SHARD_TOKENS = 1 << 26
@@ -111,6 +119,7 @@ class Build:
             if manifest.origin != origin:
                 told = manifest.origin.differences(origin)
                 raise DataError(f"{output}: holds another corpus ({told}); choose a new folder")
+            _check_shards(output, manifest)
             return manifest
         if any(each.name not in (LOCK, TOKENIZER) for each in output.iterdir()):
             raise DataError(f"{output}: is not empty, and holds no corpus; choose a new folder")
@@ -164,3 +173,17 @@ def _characters(document: Paragraphs) -> int:
 
 def _sums(tokenizer: Tokenizer) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in sorted(tokenizer.files().items())}
+
+
+def _check_shards(output: Path, manifest: Manifest) -> None:
+    """Refuse to go on behind shards that are not whole any more; hours later nobody could read the corpus.
+
+    Raises:
+        DataError: the message names the file.
+    """
+    ids = type_of_ids(manifest.origin.vocab_size)
+    try:
+        for number, shard in enumerate(manifest.shards):
+            map_shard(output, number, ids, shard.counts)
+    except DataError as error:
+        raise DataError(f"{error}; remove {output} to build it anew") from None

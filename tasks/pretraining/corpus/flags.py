@@ -21,7 +21,7 @@ IN_ENTITY = 4
 """It goes on with the named entity of the token before."""
 
 CAPITAL = 8
-"""It begins a word of letters whose first letter is upper case in the raw text."""
+"""It begins a word whose first character is upper case in the raw text."""
 
 IN_SENTENCE = 16
 """It goes on with the sentence of the token before."""

@@ -21,7 +21,7 @@ from onion.tasks.pretraining.corpus.places import unit_places
 VERSION = 1
 """Of the way segments are cut. Raise it when the same corpus and settings give others."""
 
-FOUND_VERSION = 1
+FOUND_VERSION = 2
 """Of what is found in segments. Raise it when the same settings find something else."""
 
 WITHIN: dict[str, int | None] = {"document": None, "paragraph": IN_PARAGRAPH}
@@ -137,6 +137,16 @@ class Segments:
         """
         places = unit_places(self.corpus, inside)
         return np.searchsorted(places, self.begins[1:]) - np.searchsorted(places, self.begins[:-1], "right")
+
+    def whole(self, inside: int) -> NDArray[np.bool_]:
+        """Return whether each segment begins and ends where units do, bool ``[segments]``; parts of long units do not.
+
+        Args:
+            inside: the bit of the inside of these units.
+        """
+        places = np.append(unit_places(self.corpus, inside), self.begins[-1])
+        at_borders: NDArray[np.bool_] = places[np.searchsorted(places, self.begins)] == self.begins
+        return at_borders[:-1] & at_borders[1:]
 
     def beside(self, number: int) -> range:
         """Return the numbers of the segments of the same document as this one, itself included."""

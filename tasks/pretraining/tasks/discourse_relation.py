@@ -52,6 +52,7 @@ class DiscourseRelation(PretrainingTask):
 
     name: ClassVar[str] = "discourse-relation"
     task_id: ClassVar[int] = 5
+    pair: ClassVar[bool] = True
 
     language: str = attrs.field(default="zh", validator=one_of(LISTS))
     markers: Sequence[str] = attrs.field(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.errors import DataError
+from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, Flags, starts
 from onion.tasks.pretraining.corpus.segments import Segments
@@ -29,11 +30,14 @@ class Halves:
 
     Attributes:
         segments: all, each with room for the special tokens of a pair.
-        chosen: the numbers of those with a sentence border inside, int64 ``[chosen]``.
+        chosen: the numbers of those with a sentence border inside, int64 ``[chosen]``. They begin and end with whole
+            sentences: where a sentence is cut would tell which part comes first.
+        whole: whether a segment begins and ends with whole sentences, bool ``[segments]``.
     """
 
     segments: Segments
     chosen: NDArray[np.int64]
+    whole: NDArray[np.bool_]
 
     @classmethod
     def of(cls, task: PretrainingTask, corpus: Corpus) -> Halves:
@@ -44,12 +48,11 @@ class Halves:
         """
         most = room(task, SPECIAL)
         segments = Segments.of(corpus, most)
-        found = segments.found("halves", lambda: {"chosen": np.flatnonzero(segments.borders(IN_SENTENCE))})
-        chosen = found["chosen"]
-        if not len(chosen):
+        found = segments.found("halves", lambda: _chosen(segments))
+        if not len(found["chosen"]):
             told = f"no document of the corpus has two sentences in a row of at most {most} tokens together"
             raise DataError(f"{task.name}: {told}; this task needs documents of several sentences, or more max_length")
-        return cls(segments, chosen)
+        return cls(segments, **found)
 
     @property
     def lengths(self) -> NDArray[np.integer]:
@@ -63,3 +66,8 @@ class Halves:
         border = int(borders[draws.below(len(borders), "border")])
         ids, flags = segment.ids, segment.flags
         return (ids[:border], flags[:border]), (ids[border:], flags[border:])
+
+
+def _chosen(segments: Segments) -> Arrays:
+    whole = segments.whole(IN_SENTENCE)
+    return {"chosen": np.flatnonzero(whole & (segments.borders(IN_SENTENCE) > 0)), "whole": whole}

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.errors import DataError
+from onion.tasks.data.features.hashing import digest_of_file
 from onion.tasks.pretraining import baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.drawn_examples import DrawnExamples
@@ -38,7 +39,7 @@ class IRRelevance(PretrainingTask):
     the one in which its answer begins; another one of the same article; and one of another article. The latter two must
     be as long as the first, give or take an eighth or one token, so that no length tells the class. In each pass the
     class is drawn, each with a probability of 1/3, and then the passage. So questions about articles of one passage are
-    left out, as are those whose answer is not at its place.
+    left out, as are those that cannot be answered, and those about long paragraphs whose answer is not at its place.
 
     A question may have a quarter of ``max_length``; the beginning of a longer one stands.
 
@@ -51,6 +52,7 @@ class IRRelevance(PretrainingTask):
 
     name: ClassVar[str] = "ir-relevance"
     task_id: ClassVar[int] = 6
+    pair: ClassVar[bool] = True
 
     questions: str = attrs.field(validator=TEXT)
     held_out: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))
@@ -86,9 +88,17 @@ class IRRelevance(PretrainingTask):
         )
         return DrawnExamples(lengths, fingerprint, seed, _Sampler(passages, similar, chosen, longest))
 
-    def held_out_samples(self, corpus: Corpus, seed: int) -> DrawnExamples | None:
-        """Return the examples of the questions to test on, if there are any; see :meth:`samples`."""
-        return None if self.held_out is None else attrs.evolve(self, questions=self.held_out).samples(corpus, seed)
+    def held_out_samples(self, held_out: Corpus | None, corpus: Corpus, seed: int) -> DrawnExamples | None:
+        """Return the examples of the questions to test on, if there are any; they need no corpus to test on.
+
+        Raises:
+            DataError: these are the questions that are learned from; or see :meth:`samples`.
+        """
+        if self.held_out is None:
+            return None
+        if digest_of_file(self.held_out) == digest_of_file(self.questions):
+            raise DataError(f"{self.held_out}: has the questions that are learned from; test on others")
+        return attrs.evolve(self, questions=self.held_out).samples(corpus if held_out is None else held_out, seed)
 
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return ``accuracy.commonest``, ``accuracy.shared_tokens`` and ``accuracy.shared_bigrams``."""

@@ -1,7 +1,8 @@
 """``next-sentence``: whether the second text follows the first in its document.
 
 Source: BERT (Devlin et al. 2018, arXiv 1810.04805, section 3.1 and appendix A.2). Ours is that a text of another
-document is as long as the one in whose place it stands, so that lengths tell nothing.
+document is about as long as the one in whose place it stands, and no beginning of its document, which a text that
+follows never is; so lengths and titles tell little.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from onion.errors import DataError
 from onion.tasks.pretraining import baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, starts
-from onion.tasks.pretraining.corpus.segments import Segment
 from onion.tasks.pretraining.drawn_examples import DrawnExamples
 from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import SECOND, Example, joined
@@ -44,6 +44,7 @@ class NextSentence(PretrainingTask):
 
     name: ClassVar[str] = "next-sentence"
     task_id: ClassVar[int] = 7
+    pair: ClassVar[bool] = True
 
     @property
     def classes(self) -> Sequence[str]:
@@ -67,12 +68,13 @@ class NextSentence(PretrainingTask):
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return ``accuracy.commonest``, and what counting reaches.
 
-        That is ``accuracy.shared_tokens`` and ``accuracy.shared_bigrams``, each by one number, and
-        ``accuracy.overlap``, a logistic regression on two.
+        That is ``accuracy.lengths``, by the tokens of B, ``accuracy.shared_tokens`` and ``accuracy.shared_bigrams``,
+        each by one number, and ``accuracy.overlap``, a logistic regression on two.
         """
         (known, labels), (unknown, held_out_labels) = _overlaps(train), _overlaps(held_out)
         return {
             "accuracy.commonest": baselines.commonest(train, held_out),
+            "accuracy.lengths": baselines.by_number(train, held_out, lambda example: example["types"].sum()),
             **baselines.overlap(train, held_out),
             "accuracy.overlap": logistic_accuracy(known, labels, unknown, held_out_labels),
         }
@@ -109,26 +111,46 @@ class _Sampler:
     def _of_another(self, number: int, length: int, draws: Draws) -> Text:
         """Return sentences in a row of another document, of at most this length and about as long.
 
-        A cut sentence would tell that it does not follow, so one is taken only where no whole sentence is found.
+        A text that follows is never the beginning of a document, nor of a cut sentence: these would tell that they do
+        not follow, and are taken, in this order, only where there is nothing else.
         """
         segments = self.halves.segments
         own = segments.beside(int(self.halves.chosen[number]))
+        places: list[int] = []
         found: list[Text] = []
         for attempt in range(MOST_TRIED):
             place = draws.below(len(segments) - len(own), f"other {attempt}")
-            segment = segments[place + len(own) * (place >= own.start)]
-            found.append(_run(segment, length))
-            best = max(found, key=lambda text: len(text[0]))
-            if len(found) >= TRIED and len(best[0]):
-                return best
-        return segment.ids[:length], segment.flags[:length]
+            places.append(place + len(own) * (place >= own.start))
+            found.append(self._run(places[-1], length, but_first=True))
+            if len(found) >= TRIED and len(_longest(found)[0]):
+                return _longest(found)
+        best = _longest([self._run(place, length) for place in places])
+        if len(best[0]):
+            return best
+        last = segments[places[-1]]
+        return last.ids[:length], last.flags[:length]
+
+    def _run(self, place: int, length: int, but_first: bool = False) -> Text:
+        """Return the longest run of whole sentences of a segment; nothing if each is longer, or one is cut in it.
+
+        Args:
+            place: of the segment.
+            length: most tokens.
+            but_first: whether the first sentence of a document is left out.
+        """
+        segments = self.halves.segments
+        segment = segments[place]
+        if not self.halves.whole[place]:
+            return segment.ids[:0], segment.flags[:0]
+        borders = np.append(starts(segment.flags, IN_SENTENCE), len(segment.ids))
+        if but_first and (place == 0 or segments.documents[place - 1] != segment.document):
+            borders = borders[1:]
+        sizes = borders[None] - borders[:, None]
+        sizes[sizes > length] = 0
+        begin, end = np.unravel_index(sizes.argmax(), sizes.shape)
+        run = slice(borders[begin], borders[end])
+        return segment.ids[run], segment.flags[run]
 
 
-def _run(segment: Segment, length: int) -> Text:
-    """Return the longest run of whole sentences of at most this length; nothing if each sentence is longer."""
-    borders = np.append(starts(segment.flags, IN_SENTENCE), len(segment.ids))
-    sizes = borders[None] - borders[:, None]
-    sizes[sizes > length] = 0
-    begin, end = np.unravel_index(sizes.argmax(), sizes.shape)
-    run = slice(borders[begin], borders[end])
-    return segment.ids[run], segment.flags[run]
+def _longest(found: Sequence[Text]) -> Text:
+    return max(found, key=lambda text: len(text[0]))

@@ -2,7 +2,8 @@
 
 Source: ERNIE 2.0 (Sun et al. 2019, arXiv 1907.12412), whose classes are: 0, adjacent in a document; 1, of the same
 document and not adjacent; 2, of two documents. Code and data were never published. Ours are: equal shares of the
-three, the order (a neighbour follows), and that all second sentences have similar lengths.
+three, the order (a neighbour follows), that all second sentences have similar lengths, and that the first sentence of
+a document, which is no neighbour behind another one, is drawn only where there is nothing else.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class SentenceDistance(PretrainingTask):
 
     name: ClassVar[str] = "sentence-distance"
     task_id: ClassVar[int] = 4
+    pair: ClassVar[bool] = True
 
     @property
     def classes(self) -> Sequence[str]:
@@ -128,9 +130,11 @@ class _Sampler:
         elif label == SAME_DOCUMENT:
             similar = self.beginnings.in_group(sentence + 1)
             far = similar[np.abs(similar - sentence) > 1]
+            if len(far) > 1 and self.beginnings.begins_group(int(far.min())):
+                far = far[far != far.min()]
             other = int(far[draws.below(len(far), "same")])
         else:
-            other = self.beginnings.in_another(sentence + 1, draws)
+            other = self.beginnings.in_another(sentence + 1, draws, but_first=True)
         one, two = self.segments[self._last(sentence)], self.segments[int(self.firsts[other])]
         tokenizer = self.segments.corpus.tokenizer
         pair = joined([(one.ids, one.flags), (two.ids, two.flags)], tokenizer.cls_id, tokenizer.sep_id)

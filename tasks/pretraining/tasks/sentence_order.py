@@ -31,6 +31,7 @@ class SentenceOrder(PretrainingTask):
 
     name: ClassVar[str] = "sentence-order"
     task_id: ClassVar[int] = 8
+    pair: ClassVar[bool] = True
 
     @property
     def classes(self) -> Sequence[str]:

@@ -65,6 +65,11 @@ class SentenceReordering(PretrainingTask):
     token_types: int = attrs.field(default=2, validator=NATURAL)
 
     @property
+    def most_types(self) -> int:
+        """See PretrainingTask."""
+        return min(self.token_types, self.max_segments)
+
+    @property
     def orders(self) -> Sequence[Order]:
         """The orders of 1 to ``max_segments`` segments, by their labels; each has the segments from 0."""
         return list(chain.from_iterable(permutations(range(many)) for many in range(1, self.max_segments + 1)))
@@ -105,7 +110,7 @@ class SentenceReordering(PretrainingTask):
 def _several(segments: Segments) -> Arrays:
     """Find the segments of two sentences or more, and how many each has."""
     inner = segments.borders(IN_SENTENCE)
-    chosen = np.flatnonzero(inner)
+    chosen = np.flatnonzero(segments.whole(IN_SENTENCE) & (inner > 0))  # a part of a sentence would come first or last
     return {"chosen": chosen, "sentences": inner[chosen] + 1}
 
 

@@ -13,7 +13,9 @@ from onion.errors import CheckpointError, DataError, WeightsError
 from onion.models.auto import load_encoder, new_encoder
 from onion.models.pretraining_heads import EncoderForPretraining
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.pretraining.corpus.build import Build
 from onion.tasks.pretraining.corpus.opening import open_corpus
+from onion.tasks.pretraining.corpus.segmentation.tokenizer_words import TokenizerWords
 from onion.tasks.pretraining.pretrain import PretrainingJob, made, pretrain, train
 from onion.tasks.pretraining.throughput import Throughput
 from onion.tasks.pretraining.token_frequencies import log_frequencies
@@ -242,8 +244,9 @@ def test_another_pretraining_in_the_folder_is_refused(given, tmp_path):
         ({"keep": 1}, "keep is for order=continual"),
         ({"tasks": "knowledge-masking,knowledge-masking"}, "tasks must be some of knowledge-masking, .* each once"),
         ({"rates_by_task": True}, "the schedule linear ends with the training"),
+        ({"schedule": "noam"}, "schedule noam: it does not end with the training, .* give warmup_steps"),
         (
-            {"rates_by_task": True, "schedule": "noam", "gradient_accumulation_steps": 2},
+            {"rates_by_task": True, "schedule": "noam", "warmup_steps": 1, "gradient_accumulation_steps": 2},
             "rates_by_task: an update of several batches may be of several tasks",
         ),
         ({"corpus": None}, "corpus is missing"),
@@ -289,6 +292,28 @@ def test_too_few_embeddings_are_refused(given, corpora, tmp_path):
     (tmp_path / "tasks.json").write_text(json.dumps({**few, **ids}))
     with pytest.raises(DataError, match="the encoder has 2 task embeddings, too few for sentence-order"):
         PretrainingJob.prepare(made(given(config=str(tmp_path / "tasks.json"), tasks=TASKS)))
+
+
+def test_too_few_types_of_tokens_are_refused(given, corpora, tmp_path):
+    few = json.loads((corpora / "config.json").read_text())
+    (tmp_path / "types.json").write_text(json.dumps({**few, "type_vocab_size": 1}))
+    config = str(tmp_path / "types.json")
+    with pytest.raises(
+        DataError, match="sentence-order has 2 types of tokens, and the encoder 1; raise type_vocab_size"
+    ):
+        PretrainingJob.prepare(made(given(config=config, tasks=TASKS)))
+    one = {"tasks": "sentence-reordering", "sentence-reordering.token_types": 1}
+    PretrainingJob.prepare(made(given(config=config, **one)))
+
+
+def test_the_corpus_that_lacks_something_is_named(given, corpora, tmp_path):
+    text = tmp_path / "short.txt"
+    text.write_text("The cat sees a tree.\n\nThe dog sees a tree.\n", encoding="utf-8")
+    tokenizer = Tokenizer.from_pretrained(corpora / "vocabulary")
+    Build(inputs=[str(text)], tokenizer=tokenizer, segmenter=TokenizerWords()).run(tmp_path / "short")
+    for name in ("held_out", "corpus"):
+        with pytest.raises(DataError, match=r"short: sentence-order: no document of the corpus has two sentences"):
+            PretrainingJob.prepare(made(given(tasks=TASKS, **{name: str(tmp_path / "short")})))
 
 
 def test_the_onion_is_the_user_s_to_change(given, tmp_path):

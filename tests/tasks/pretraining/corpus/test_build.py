@@ -96,6 +96,16 @@ def test_a_full_disk_leaves_whole_shards(place, whole):
     assert sums(output) == sums(whole.path)
 
 
+def test_a_build_does_not_go_on_behind_a_shard_that_is_cut_off(place):
+    output = place / "cut off"
+    with through(Full(40)), pytest.raises(DataError, match="No space left"):
+        build(place).run(output)
+    path = output / "shard-00000.tokens"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"shard-00000\.tokens: has \d+ bytes instead of \d+.*; remove .*cut off to"):
+        build(place).run(output)
+
+
 def test_an_interrupt_leaves_whole_shards(place, whole):
     seen = []
 

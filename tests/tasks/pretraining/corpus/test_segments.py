@@ -66,7 +66,11 @@ def test_every_token_is_in_one_segment(shards, settings):
     assert ids == list(range(sum(len(shard.tokens) for shard in given.shards)))
     flags = [bits for segment in segments for bits in segment.flags.tolist()]
     assert flags == [bits for shard in given.shards for bits in shard.flags.tolist()]
+    whole = segments.whole(IN_SENTENCE)
     for number, segment in enumerate(segments):
+        ends = number + 1 == len(segments) or segments[number + 1].document != segment.document
+        next_flags = 0 if ends else segments[number + 1].flags[0]
+        assert whole[number] == (not (segment.flags[0] | next_flags) & IN_SENTENCE)
         assert (segment.number, segment.document) == (number, segments.documents[number])
         assert len(segment.ids) == segments.lengths[number] <= settings["max_tokens"]
         assert segment.ids.dtype == np.int64

@@ -2,6 +2,7 @@
 
 import json
 
+import attrs
 import numpy as np
 import pytest
 
@@ -98,6 +99,14 @@ def random_articles(count, seed):
     return [[paragraph() for _ in range(generator.integers(1, 9))] for _ in range(count)]
 
 
+def test_what_cannot_be_answered_is_not_asked(task, corpus):
+    articles = [
+        [("甲乙。", ("甲？", "乙"), ("癸？", None)), ("丙丁。", ("丙？", "丁"))],
+        [("戊己。", ("戊？", "己")), ("庚辛。", ("庚？", "辛"))],
+    ]
+    assert {text.split("/")[0] for text, _ in drawn(task(*articles), corpus)} == {"甲？", "丙？", "戊？", "庚？"}
+
+
 def test_lengths_do_not_tell_the_class(task, corpus):
     found = examples_of(task(*random_articles(60, 0), max_length=48), corpus, 4)
     assert np.bincount([each["label"] for each in found]) / len(found) == pytest.approx([1 / 3] * 3, abs=0.025)
@@ -144,11 +153,13 @@ def test_it_is_tested_on_other_questions_or_on_none(task, corpus, tmp_path):
         [("戊己。", ("戊？", "己")), ("庚辛。", ("庚？", "辛"))],
     ]
     learned = task(*articles)
-    assert learned.held_out_samples(corpus, 0) is None
+    assert learned.held_out_samples(corpus, corpus, 0) is None
     (tmp_path / "questions.json").rename(tmp_path / "other.json")
     both = IRRelevance(
         questions=task(*articles, articles[1]).questions, held_out=str(tmp_path / "other.json"), max_length=24
     )
-    tested = both.held_out_samples(corpus, 0)
+    tested = both.held_out_samples(None, corpus, 0)
     assert tested is not None
     assert len(tested) == 4 < len(both.samples(corpus, 0))
+    with pytest.raises(DataError, match=r"questions\.json: has the questions that are learned from; test on others"):
+        attrs.evolve(both, held_out=both.questions).held_out_samples(None, corpus, 0)

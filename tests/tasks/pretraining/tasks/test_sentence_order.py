@@ -49,6 +49,18 @@ def test_examples_depend_on_seed_and_pass(tokenizer):
     assert_drawn_by_seed_and_pass(SentenceOrder(), corpus_of(tokenizer, *documents(20, 1)))
 
 
+def test_no_part_of_a_sentence_tells_the_order(tokenizer):
+    # Room for 9 tokens; a sentence of 12 is cut, and its end and beginning would stand beside whole sentences.
+    corpus = corpus_of(tokenizer, ["甲乙。" + "丙" * 11 + "。丁戊。己庚。辛壬。子。丑。"])
+    found = drawn(SentenceOrder(max_length=12), corpus)
+    assert {text for text, _ in found} == {
+        "辛壬。/子。丑。/",
+        "子。丑。/辛壬。/",
+        "辛壬。子。/丑。/",
+        "丑。/辛壬。子。/",
+    }
+
+
 def test_a_corpus_without_pairs_is_refused(tokenizer):
     with pytest.raises(DataError, match="sentence-order: no document of the corpus has two sentences in a row"):
         SentenceOrder().samples(corpus_of(tokenizer, ["甲乙。"], ["丙丁。"]), 0)
