@@ -18,9 +18,9 @@ import numpy as np
 from onion import RunnerItem, State
 from onion.tasks.masked_lm.masking import first_tokens
 from onion.tasks.pretraining.corpus.flags import IN_WORD
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, collate
 from onion.tasks.pretraining.masking.levels import CHARACTER, WORD
+from onion.tasks.pretraining.sampling.draws import Draws
 
 SHARE, KEPT, SWAPPED = 0.15, 0.1, 0.2
 """Share of units that are chosen; of a chosen token's own number: below KEPT it stays, below SWAPPED it is replaced."""

@@ -20,10 +20,10 @@ from onion.messages import shown
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.hashing import digest_of_values
 from onion.tasks.masked_lm.masking import MASKED, SWAPPED, chosen_places, special_ids, word_ids
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, PassExamples
 from onion.tasks.pretraining.masking.levels import LEVELS
 from onion.tasks.pretraining.masking.units import first_of_units, kinds_of
+from onion.tasks.pretraining.sampling.draws import Draws
 from onion.tasks.validators import PART, SHARE, as_float
 from onion.validation import is_number
 

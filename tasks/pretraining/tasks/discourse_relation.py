@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from onion.errors import DataError
 from onion.messages import listed
 from onion.tasks.data.features.kept_arrays import Arrays
-from onion.tasks.pretraining import baselines
+from onion.tasks.pretraining.baselines import text_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.segments import Segments
-from onion.tasks.pretraining.discourse_markers import LISTS, MARKERS
-from onion.tasks.pretraining.drawn_examples import DrawnExamples
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, joined
-from onion.tasks.pretraining.marked_sentences import MarkedSentences
+from onion.tasks.pretraining.sampling.discourse_markers import LISTS, MARKERS
+from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
+from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.marked_sentences import MarkedSentences
+from onion.tasks.pretraining.sampling.room import room
 from onion.tasks.pretraining.task import PretrainingTask
-from onion.tasks.pretraining.tasks.room import room
 from onion.tasks.validators import as_names, one_of
 
 
@@ -86,7 +86,7 @@ class DiscourseRelation(PretrainingTask):
 
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return ``accuracy.commonest``."""
-        return {"accuracy.commonest": baselines.commonest(train, held_out)}
+        return {"accuracy.commonest": text_baselines.commonest(train, held_out)}
 
 
 def _marked(segments: Segments, markers: Sequence[str]) -> Arrays:

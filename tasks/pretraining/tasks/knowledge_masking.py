@@ -12,14 +12,14 @@ from typing import ClassVar
 import attrs
 
 from onion.errors import DataError
-from onion.tasks.pretraining import token_baselines
+from onion.tasks.pretraining.baselines import token_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.segments import Segments
-from onion.tasks.pretraining.drawn_examples import DrawnExamples
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, joined
+from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
+from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.room import room
 from onion.tasks.pretraining.task import PretrainingTask
-from onion.tasks.pretraining.tasks.room import room
 
 
 @attrs.frozen(kw_only=True)

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.errors import DataError
-from onion.tasks.pretraining import baselines
+from onion.tasks.pretraining.baselines import text_baselines
+from onion.tasks.pretraining.baselines.logistic import logistic_accuracy
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, starts
-from onion.tasks.pretraining.drawn_examples import DrawnExamples
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import SECOND, Example, joined
-from onion.tasks.pretraining.logistic import logistic_accuracy
+from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
+from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.halves import Halves, Text
 from onion.tasks.pretraining.task import PretrainingTask
-from onion.tasks.pretraining.tasks.halves import Halves, Text
 
 TRIED, MOST_TRIED = 4, 64
 """Segments of other documents among which the text of the most similar length is looked for, and how many more may be
@@ -73,9 +73,9 @@ class NextSentence(PretrainingTask):
         """
         (known, labels), (unknown, held_out_labels) = _overlaps(train), _overlaps(held_out)
         return {
-            "accuracy.commonest": baselines.commonest(train, held_out),
-            "accuracy.lengths": baselines.by_number(train, held_out, lambda example: example["types"].sum()),
-            **baselines.overlap(train, held_out),
+            "accuracy.commonest": text_baselines.commonest(train, held_out),
+            "accuracy.lengths": text_baselines.by_number(train, held_out, lambda example: example["types"].sum()),
+            **text_baselines.overlap(train, held_out),
             "accuracy.overlap": logistic_accuracy(known, labels, unknown, held_out_labels),
         }
 

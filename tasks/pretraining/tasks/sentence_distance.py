@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.tasks.data.features.kept_arrays import Arrays
-from onion.tasks.pretraining import baselines
+from onion.tasks.pretraining.baselines import text_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE
 from onion.tasks.pretraining.corpus.places import unit_places
 from onion.tasks.pretraining.corpus.segments import Segments
-from onion.tasks.pretraining.drawn_examples import DrawnExamples
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, joined
-from onion.tasks.pretraining.length_matching import LengthMatching, limits
+from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
+from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.length_matching import LengthMatching, limits
+from onion.tasks.pretraining.sampling.room import room
 from onion.tasks.pretraining.task import PretrainingTask
-from onion.tasks.pretraining.tasks.room import room
 
 ADJACENT, SAME_DOCUMENT, OTHER_DOCUMENT = range(3)
 
@@ -80,8 +80,8 @@ class SentenceDistance(PretrainingTask):
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return ``accuracy.commonest``, ``accuracy.shared_tokens`` and ``accuracy.shared_bigrams``."""
         return {
-            "accuracy.commonest": baselines.commonest(train, held_out),
-            **baselines.overlap(train, held_out),
+            "accuracy.commonest": text_baselines.commonest(train, held_out),
+            **text_baselines.overlap(train, held_out),
         }
 
 

@@ -10,13 +10,13 @@ from typing import ClassVar
 
 import attrs
 
-from onion.tasks.pretraining import baselines
+from onion.tasks.pretraining.baselines import text_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
-from onion.tasks.pretraining.drawn_examples import DrawnExamples
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, joined
+from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
+from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.halves import Halves
 from onion.tasks.pretraining.task import PretrainingTask
-from onion.tasks.pretraining.tasks.halves import Halves
 
 
 @attrs.frozen(kw_only=True)
@@ -55,8 +55,8 @@ class SentenceOrder(PretrainingTask):
         Lengths tell something: titles and headings are short, and come first.
         """
         return {
-            "accuracy.commonest": baselines.commonest(train, held_out),
-            "accuracy.lengths": baselines.by_number(train, held_out, lambda example: example["types"].mean()),
+            "accuracy.commonest": text_baselines.commonest(train, held_out),
+            "accuracy.lengths": text_baselines.by_number(train, held_out, lambda example: example["types"].mean()),
         }
 
 

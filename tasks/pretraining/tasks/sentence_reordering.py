@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.tasks.data.features.kept_arrays import Arrays
-from onion.tasks.pretraining import baselines
+from onion.tasks.pretraining.baselines import text_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, Flags, starts
 from onion.tasks.pretraining.corpus.segments import Segment, Segments
-from onion.tasks.pretraining.drawn_examples import DrawnExamples
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example, joined
+from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
+from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.room import room
 from onion.tasks.pretraining.task import PretrainingTask
-from onion.tasks.pretraining.tasks.room import room
 from onion.tasks.validators import NATURAL
 from onion.validation import Check, is_whole
 
@@ -102,8 +102,8 @@ class SentenceReordering(PretrainingTask):
     def baseline(self, train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
         """Return ``accuracy.commonest`` and ``accuracy.segments``, of the commonest order of as many segments."""
         return {
-            "accuracy.commonest": baselines.commonest(train, held_out),
-            "accuracy.segments": baselines.by_number(train, held_out, _many),
+            "accuracy.commonest": text_baselines.commonest(train, held_out),
+            "accuracy.segments": text_baselines.by_number(train, held_out, _many),
         }
 
 

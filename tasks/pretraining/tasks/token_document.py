@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from onion.errors import DataError
 from onion.tasks.data.features.kept_arrays import Arrays
-from onion.tasks.pretraining import token_baselines
+from onion.tasks.pretraining.baselines import token_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_WORD, starts
 from onion.tasks.pretraining.corpus.segments import Segment, Segments
-from onion.tasks.pretraining.drawn_examples import DrawnExamples
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import UNLABELLED, Example, joined
+from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
+from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.room import room
+from onion.tasks.pretraining.sampling.words import Letters, holding
 from onion.tasks.pretraining.task import PretrainingTask
-from onion.tasks.pretraining.tasks.room import room
-from onion.tasks.pretraining.tasks.words import Letters, holding
 
 REMEMBERED = 1024
 """Documents whose repeated words are kept: some 20 MB."""

@@ -6,7 +6,7 @@ import pytest
 
 from onion.errors import DataError
 from onion.tasks.pretraining.corpus.flags import IN_WORD
-from onion.tasks.pretraining.discourse_markers import CHINESE, ENGLISH
+from onion.tasks.pretraining.sampling.discourse_markers import CHINESE, ENGLISH
 from onion.tasks.pretraining.tasks.discourse_relation import DiscourseRelation
 from tests.tasks.pretraining.texts import corpus_of, drawn, examples_of, learnt, said, same, tokenizer_of
 

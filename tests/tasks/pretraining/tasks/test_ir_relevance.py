@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from onion.errors import DataError
-from onion.tasks.pretraining.baselines import by_number
+from onion.tasks.pretraining.baselines.text_baselines import by_number
 from onion.tasks.pretraining.tasks.ir_relevance import IRRelevance
 from tests.tasks.pretraining.texts import (
     assert_drawn_by_seed_and_pass,

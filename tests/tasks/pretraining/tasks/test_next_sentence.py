@@ -5,7 +5,7 @@ import pytest
 
 from onion import DataProvider, Observer, Runner
 from onion.errors import DataError
-from onion.tasks.pretraining.baselines import by_number
+from onion.tasks.pretraining.baselines.text_baselines import by_number
 from onion.tasks.pretraining.examples import collate
 from onion.tasks.pretraining.masking.masking import MaskedExamples, Masking
 from onion.tasks.pretraining.tasks.next_sentence import NextSentence

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from onion.errors import DataError
-from onion.tasks.pretraining.baselines import by_number
-from onion.tasks.pretraining.length_matching import limits
+from onion.tasks.pretraining.baselines.text_baselines import by_number
+from onion.tasks.pretraining.sampling.length_matching import limits
 from onion.tasks.pretraining.tasks.sentence_distance import SentenceDistance
 from tests.tasks.pretraining.texts import (
     assert_drawn_by_seed_and_pass,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onion.tasks.pretraining.baselines import by_number, commonest, overlap
+from onion.tasks.pretraining.baselines.text_baselines import by_number, commonest, overlap
 from onion.tasks.pretraining.examples import joined
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from onion.tasks.pretraining.token_baselines import by_key, by_threshold, commonest, word_frequencies
+from onion.tasks.pretraining.baselines.token_baselines import by_key, by_threshold, commonest, word_frequencies
 
 
 def test_words_are_guessed_by_how_often_they_occur():

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from onion.tasks.pretraining.draws import Draws
-from onion.tasks.pretraining.length_matching import LengthMatching
+from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.length_matching import LengthMatching
 
 
 def drawn(matching, text, **options):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from onion.tasks.pretraining.logistic import logistic_accuracy
+from onion.tasks.pretraining.baselines.logistic import logistic_accuracy
 
 
 @pytest.mark.parametrize("numbers", [1, 2, 4])

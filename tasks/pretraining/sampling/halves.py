@@ -13,9 +13,9 @@ from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, Flags, starts
 from onion.tasks.pretraining.corpus.segments import Segments
-from onion.tasks.pretraining.draws import Draws
+from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.room import room
 from onion.tasks.pretraining.task import PretrainingTask
-from onion.tasks.pretraining.tasks.room import room
 
 Text: TypeAlias = tuple[NDArray[Any], Flags]
 """Ids and flags of consecutive tokens."""

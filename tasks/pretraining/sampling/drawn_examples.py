@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onion.data.source import Indexed
-from onion.tasks.pretraining.draws import Draws
 from onion.tasks.pretraining.examples import Example
+from onion.tasks.pretraining.sampling.draws import Draws
 
 VERSION = 2
 """Of the way examples are drawn. Raise it when the same corpus, settings and seed give others."""

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from onion.tasks.pretraining.draws import Draws
+from onion.tasks.pretraining.sampling.draws import Draws
 
 Numbers = NDArray[np.int64]
 
