@@ -55,6 +55,8 @@ class ErnieExamples:
             samples = list(read_samples(path))
             lines += len(samples)
             examples += [{**example_of(each), **told} for each in samples if len(each.ids) <= max_length]
+        if not lines:
+            raise DataError(f"{', '.join(map(str, paths))}: there is no line")
         if not examples:
             raise DataError(f"{', '.join(map(str, paths))}: no line has at most {max_length} tokens; raise max_length")
         shares = [file.word_share if isinstance(file, ListedFile) else None for file in files]

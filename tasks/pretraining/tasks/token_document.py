@@ -29,7 +29,8 @@ from onion.tasks.pretraining.sampling.words import Letters, holding
 from onion.tasks.pretraining.task import PretrainingTask
 
 REMEMBERED = 1024
-"""Documents whose repeated words are kept: some 20 MB."""
+"""Documents whose repeated words are kept: some 20 MB of an encyclopaedia's, more of books. Where a corpus has more
+documents, each example reads its document again."""
 
 
 @attrs.frozen(kw_only=True)

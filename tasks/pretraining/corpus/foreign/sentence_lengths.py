@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.corpus.corpus import MemoryCorpus, Shard
 from onion.tasks.pretraining.corpus.derived import derived
 from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, IN_WORD
+
+log = logging.getLogger("onion")
 
 PIECE = "##"
 AT_ONCE = 1 << 22
@@ -87,6 +90,7 @@ class SentenceLengths:
         yield {"flags": np.zeros(0, np.uint8)}
         names = tokenizer.tokens(range(tokenizer.vocab_size))
         pieces = np.array([name is not None and name.startswith(PIECE) for name in names])
+        special, found = [tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id], 0
         for first in range(0, len(tokens), AT_ONCE):
             ids = np.asarray(tokens[first : first + AT_ONCE])
             if ids.max() >= len(pieces):
@@ -94,8 +98,16 @@ class SentenceLengths:
                     f"{self.files[-1]}: has the id {ids.max()}, and the tokenizer {len(pieces)} tokens; give the "
                     "tokenizer that made it (PaddleNLP adds tokens for the insides of Chinese words)"
                 )
+            found += int(np.isin(ids, special).sum())
             flags = (pieces[ids] * IN_WORD + IN_SENTENCE + IN_PARAGRAPH).astype(np.uint8)
             for places, kept in ((sentences, IN_PARAGRAPH), (starts[:-1], 0)):
                 begin, end = np.searchsorted(places, [first, first + len(ids)])
                 flags[places[begin:end] - first] &= kept
             yield {"flags": flags}
+        if found:
+            log.warning(
+                "%s: %d of its tokens are special ones, such as [SEP], in the middle of texts: tasks of several texts "
+                "could learn from where these stand; make the files without them",
+                self.files[-1],
+                found,
+            )

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion import DataProvider, Observer, Runner, Saver
+from onion.errors import DataError
 from onion.tasks.pretraining.corpus.ernie_examples import ErnieExamples, example_of
 from onion.tasks.pretraining.corpus.ernie_lines import ListedFile, write_samples
 from onion.tasks.pretraining.examples import collate
@@ -124,6 +125,12 @@ def test_long_lines_are_left_out_and_counted(tmp_path):
     assert len(found) + found.left_out == 10
     assert sorted(found.lengths.tolist()) == [each for each in lengths if each <= lengths[4]]
     assert found.fingerprint != ErnieExamples.read([tmp_path / "one.gz"]).fingerprint
+
+
+def test_files_without_lines_are_refused(tmp_path):
+    write_samples(tmp_path / "none.gz", [])
+    with pytest.raises(DataError, match=r"none\.gz: there is no line"):
+        ErnieExamples.read([tmp_path / "none.gz"])
 
 
 def _digest(values):

@@ -91,6 +91,18 @@ def test_ids_beyond_the_vocabulary_are_told(tmp_path, tokenizer, who):
 
 
 @everyone
+def test_special_tokens_in_the_middle_of_texts_are_told(tmp_path, tokenizer, who, caplog):
+    ids, _ = written(tmp_path, who, [[[5, 3], [7, 4, 3]]])
+    open_corpus(tmp_path / "a", tokenizer)
+    [record] = caplog.records
+    assert f"{ids.name}: 3 of its tokens are special ones, such as [SEP]" in record.getMessage()
+    caplog.clear()
+    written(tmp_path, who)
+    open_corpus(tmp_path / "a", tokenizer)
+    assert not caplog.records
+
+
+@everyone
 @pytest.mark.parametrize("which", [0, 1])
 def test_files_that_are_cut_off_missing_or_of_another_corpus(tmp_path, tokenizer, who, which):
     paths = written(tmp_path, who)
