@@ -162,7 +162,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def sync_files(folder: Path) -> None:
-    """Flush all files of a folder, of folders in it, and their lists of names: others have written them."""
+    """Flush all files of a folder and of folders in it, and their lists of names: for what other code has written."""
     for path in (folder, *folder.rglob("*")):
         if path.is_dir():
             sync_folder(path)

@@ -148,7 +148,7 @@ class Watch:
             await self._app(scope, receive, say)  # type: ignore[arg-type]
         finally:
             seconds, path = time.perf_counter() - begin, getattr(scope.get("route"), "path", "other")
-            status = status or CLIENT_GONE  # nobody was there to be answered
+            status = status or CLIENT_GONE  # nobody was answered: the client had gone, or the service ended
             self._metrics.count(scope["method"], path, status, seconds)
             told = scope.get("state", {}).get("told", {})
             log_call(method=scope["method"], path=path, status=status, ms=round(seconds * 1000, 3), **told)

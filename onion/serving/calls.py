@@ -67,8 +67,8 @@ class Calls:
     models: ServedModels
     batcher: Batcher
     limits: ServingLimits
-    _in_threads: set[object] = attrs.field(init=False, factory=set)
-    """Calls that are tokenized in threads: they hold locks that the event loop must not wait for."""
+    _long: set[object] = attrs.field(init=False, factory=set)
+    """Long calls that are tokenized in threads: they hold locks that the event loop must not wait for."""
 
     async def body(self, request: Request) -> dict[str, Any]:
         """Return the body of a call, a JSON object.
@@ -94,9 +94,8 @@ class Calls:
                 what the model reads (422); there is no room (429), or the service ends (503).
             GoneError: the caller has gone.
         """
-        most = min(self.limits.texts, self.limits.queue)  # who is told to try again later must have a chance
-        if len(rows) > most:
-            raise Refused(f"{len(rows)} texts are more than {most}, the most of one call.", 413)
+        if len(rows) > self.limits.texts_of_a_call:
+            raise Refused(f"{len(rows)} texts are more than {self.limits.texts_of_a_call}, the most of one call.", 413)
         loaded = model.now  # a reload in between exchanges it for the next call
         servable = loaded.servable
         prepared = await self._prepared(servable, rows)
@@ -119,13 +118,13 @@ class Calls:
         characters = sum(map(_characters, rows))
         if characters > self.limits.body:  # a query stands in the body once, and beside each of its texts here
             raise Refused(f"{characters:,} characters are more than {self.limits.body:,}, the most of one call.", 413)
-        if characters <= AT_ONCE and not self._in_threads:
-            return _prepare(servable, rows)
-        self._in_threads.add(request := object())
+        if characters <= AT_ONCE:
+            return await asyncio.to_thread(_prepare, servable, rows) if self._long else _prepare(servable, rows)
+        self._long.add(call := object())
         try:
             return await asyncio.to_thread(_prepare, servable, rows)
         finally:
-            self._in_threads.discard(request)
+            self._long.remove(call)
 
 
 def _prepare(servable: Servable, rows: Sequence[Given]) -> list[Prepared]:

@@ -40,3 +40,8 @@ class ServingLimits(ConnectionLimits):
     queue: int = 1024
     batch_tokens: int = 256
     drain: float = 30.0
+
+    @property
+    def texts_of_a_call(self) -> int:
+        """Rows of one request; more than fit into the queue could be told to try again for ever."""
+        return min(self.texts, self.queue)

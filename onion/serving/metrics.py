@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from onion.http.refused import Refused
 from onion.serving.batcher import Computed
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -58,9 +59,11 @@ class ServingMetrics:
 
     @contextmanager
     def reloading(self, model: str) -> Iterator[None]:
-        """Count a reload; it has failed if something is raised."""
+        """Count a reload; it has failed if something is raised, but for the refusal of a second one at a time."""
         try:
             yield
+        except Refused:
+            raise
         except BaseException:
             self._reloads.labels(model, "failed").inc()
             raise

@@ -44,7 +44,7 @@ from onion.tasks.students.comparison import compared
 MEASURED = 2048
 """Training examples, at most, by whose gradients heads and neurons are sorted."""
 
-EXPORT_FOLDER, FRESH_FOLDER, FORMER_FOLDER = "export", "export.new", "export.old"
+EXPORT_FOLDERS = "export", ".export.new", ".export.old"
 """The folder of the exported model in that of a run, where it is until it is complete, and where the old one goes."""
 
 HIDDEN_WEIGHT = 0.1
@@ -118,7 +118,8 @@ def train(
         raise DataError("onion compress runs in one process; start it without a launcher")
     if exporting is not None:
         check_arguments(**exporting)
-        _check_place(output / EXPORT_FOLDER)
+        for name in EXPORT_FOLDERS:
+            _check_place(output / name)
     job = CompressJob.of(settings)
     if exporting is not None:
         _check_export(job.teacher, **exporting)
@@ -135,10 +136,12 @@ def train(
 
 def _exported(run: Path, arguments: Mapping[str, Any]) -> Predictor:
     """Export a run into its own folder, and return what predicts with it."""
-    target, fresh, former = (run / name for name in (EXPORT_FOLDER, FRESH_FOLDER, FORMER_FOLDER))
-    for left in (fresh, former):  # by a run that was killed at the exchange
-        shutil.rmtree(left, ignore_errors=True)
+    target, fresh, former = (run / name for name in EXPORT_FOLDERS)
+    if former.exists() and not target.exists():  # a run was killed at the exchange
+        former.rename(target)
+    shutil.rmtree(fresh, ignore_errors=True)
     export(run, fresh, **arguments)
+    shutil.rmtree(former, ignore_errors=True)
     if target.exists():
         target.rename(former)
     fresh.rename(target)

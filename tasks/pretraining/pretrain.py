@@ -289,7 +289,9 @@ def _naming(task: str, corpus: str | None) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        raise DataError(f"{corpus}: {error}" if str(error).startswith(f"{task}: ") else str(error)) from None
+        if not str(error).startswith(f"{task}: "):  # it names a file of the task
+            raise
+        raise DataError(f"{corpus}: {error}") from None
 
 
 def _part(

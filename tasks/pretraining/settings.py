@@ -183,8 +183,8 @@ class PretrainingSettings(LoopSettings):
             raise DataError("keep is for order=continual; leave it out")
         if self.schedule in ENDLESS and self.warmup_steps is None and self.warmup_ratio > 0:
             raise DataError(
-                f"schedule {self.schedule}: it does not end with the training, so its warm-up is no share of it; give "
-                "warmup_steps (or warmup_ratio=0)"
+                f"schedule {self.schedule}: it does not depend on the length of the training, so its warm-up cannot be "
+                "a share of it; give warmup_steps"
             )
         if self.rates_by_task and self.schedule not in ENDLESS:
             raise DataError(

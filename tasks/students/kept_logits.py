@@ -135,8 +135,12 @@ def _made(folder: Path, shape: Shape) -> np.memmap:
     """Make the file; raise an OSError if the disk has no room for all of it, which a mapped hole would not tell."""
     found = open_memmap(folder / LOGITS_FILE, "w+", np.dtype(np.float32), shape)
     if hasattr(os, "posix_fallocate"):  # not on macOS
-        with (folder / LOGITS_FILE).open("r+b") as file:
-            os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+        try:
+            with (folder / LOGITS_FILE).open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+        except OSError:
+            (folder / LOGITS_FILE).unlink()
+            raise
     return found
 
 

@@ -196,12 +196,14 @@ def test_spans_of_words_have_places_and_scores_too(post):
     assert post("/tags", {"inputs": "\x02".join(words)}).json() == expected
 
 
-def test_parameters_of_a_pipeline(post, folders):
+def test_parameters_of_a_pipeline(post):
     [best] = post("/films", {"inputs": TEXTS[0], "parameters": {"top_k": 1}}).json()
     assert best == post("/films", {"inputs": TEXTS[0]}).json()[0][:1]
     assert len(post("/masks", {"inputs": "a [MASK] film", "parameters": {"top_k": 2}}).json()) == 2
     both = post("/masks", {"inputs": "a [MASK] [MASK] film", "parameters": {"top_k": 2}}).json()
     assert list(map(len, both)) == [2, 2]
+    assert post("/masks", {"inputs": "a film", "parameters": {"top_k": 2}}).json() == []
+    assert post("/tags", {"inputs": "a film", "parameters": {"aggregation_strategy": "simple"}}).status_code == 200
 
 
 def test_parameters_of_feature_extraction_stand_beside_the_inputs(post, folders):
@@ -362,6 +364,7 @@ def test_metadata_and_health(service):
         ("/films", {"inputs": "a", "parameters": {"function_to_apply": "none"}}, 422, "'function_to_apply'; there are"),
         ("/reader", {"inputs": {}, "parameters": {"top_k": 2}}, 422, "no parameter 'top_k'; there are none"),
         ("/vectors", {"inputs": "a", "prompt_name": "query"}, 422, "no parameter 'prompt_name'"),
+        ("/vectors", {"inputs": {"source_sentence": "a", "sentences": ["b"]}, "dimensions": 8}, 422, "'dimensions'"),
         ("/rerank", {"query": "a" * 600_000, "texts": ["a", "b"]}, 413, "1,200,002 characters are more than"),
         ("/models/tags/predict", {"inputs": [{"text_a": ["film"] * 3000}]}, 413, "tokens are more than 2,000"),
         ("/models/nothing/predict", {"inputs": ["a"]}, 404, "there are 'films', 'several'"),

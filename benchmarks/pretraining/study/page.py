@@ -161,7 +161,7 @@ def _fine_tuned(findings: Findings) -> str:
 
 Accuracy, of MSRA-NER F1, times 100: the mean over {len(SEEDS)} seeds of fine-tuning ± half of its 95 % interval by
 Student's t. In brackets the difference from random weights, seed by seed, with its interval. Every arm was pretrained
-with one seed: how much another one would change is not in these intervals. An empty cell is no part of the study."""
+with one seed: how much another one would change is not in these intervals. Empty cells are not part of the study."""
     arms = [arm for arm in findings.arms if arm in FINE_TUNED or arm.name == LONGER]
     lines = [[arm.title, *(_cell(findings, arm, data) for data in DATA_SETS)] for arm in arms]
     return f"{text}\n\n{table(['pretraining', *(data.title for data in DATA_SETS)], lines)}"
@@ -253,7 +253,7 @@ def _classes(findings: Findings) -> str:
 ## The tasks of ERNIE 2.0 beside trivial baselines
 
 Accuracy on held-out documents, times 100, after short trainings from pretrained encoders, of several tasks together:
-the words that they mask otherwise are left alone, epsilon is 1e-8, the learning rate 1e-4 or 2e-4, at most 8 million
+without the masked words that they otherwise learn too, epsilon 1e-8, learning rate 1e-4 or 2e-4, at most 8 million
 tokens. Beside it the best of the task's trivial baselines, which only count."""
     lines = []
     for arm in CLASSES:

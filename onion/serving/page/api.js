@@ -40,7 +40,7 @@ async function read(response) {
 const DIALOG = `
   <form method="dialog">
     <label>Token of the service <input id="token-value" type="password" autocomplete="off" required
-      pattern="\\s*[!-~]+\\s*" title="letters, digits and signs of ASCII"></label>
+      pattern="\\s*[!-~]+\\s*" title="visible ASCII characters, without spaces"></label>
     <button>Use it</button>
   </form>`;
 

@@ -30,6 +30,9 @@ MASKED_LM = "masked-lm"
 OF_VECTORS = ("normalize", "truncate", "dimensions", "prompt_name", "truncation_direction")
 """Parameters of feature extraction, which its clients send beside the inputs."""
 
+AS_IT_IS = {"aggregation_strategy": "simple", "truncation_direction": "right"}
+"""Parameters that may be given where they ask for what is done anyway."""
+
 
 def hugging_face_routes(calls: Calls, chosen: Callable[[], ServedModel], path: str) -> APIRouter:
     """Return the route of a model's own address.
@@ -45,17 +48,18 @@ def hugging_face_routes(calls: Calls, chosen: Callable[[], ServedModel], path: s
     async def pipeline(request: Request) -> Response:
         body = await calls.body(request)
         model, inputs = chosen(), body.get("inputs")
-        parameters = _parameters(body, model.servable)
         if model.servable.kind == VECTORS and isinstance(inputs, dict):
-            return reply(await _similarities(calls, request, model, inputs))
+            parameters = _parameters(body, model.servable, ("truncate",))
+            return reply(await _similarities(calls, request, model, inputs, flag(parameters, "truncate", True)))
+        parameters = _parameters(body, model.servable, _known(model.servable))
         rows, single = _rows(inputs)
+        most = _most(parameters)
         found = await calls.answer(request, model, rows, flag(parameters, "truncate", True))
         servable = found.by.servable
         if servable.kind == VECTORS:
             dimensions = parameters.get("dimensions")
             return reply(vectors_of(found.answers, flag(parameters, "normalize", False), dimensions))
         answers = [_answer(servable, row, answer) for row, answer in zip(rows, found.answers, strict=True)]
-        most = _most(parameters)
         if most is not None:
             answers = [_best(answer, most) for answer in answers]
         return reply(answers[0] if single and servable.kind != CLASSIFIER else answers)
@@ -63,7 +67,14 @@ def hugging_face_routes(calls: Calls, chosen: Callable[[], ServedModel], path: s
     return router
 
 
-def _parameters(body: dict[str, Any], servable: Servable) -> dict[str, Any]:
+def _known(servable: Servable) -> Sequence[str]:
+    """Return the parameters that a model's pipeline has."""
+    if servable.kind == VECTORS:
+        return OF_VECTORS[:3]
+    return ("top_k",) if servable.kind == CLASSIFIER or servable.task == MASKED_LM else ()
+
+
+def _parameters(body: dict[str, Any], servable: Servable, known: Sequence[str]) -> dict[str, Any]:
     """Return the parameters of a call that are given.
 
     Raises:
@@ -72,10 +83,9 @@ def _parameters(body: dict[str, Any], servable: Servable) -> dict[str, Any]:
     given = {} if body.get("parameters") is None else body["parameters"]
     if not isinstance(given, dict):
         raise Refused("parameters must be an object.", 422)
-    known: tuple[str, ...] = ("top_k",) if servable.kind == CLASSIFIER or servable.task == MASKED_LM else ()
     if servable.kind == VECTORS:
-        given, known = {**given, **{name: body[name] for name in OF_VECTORS if name in body}}, OF_VECTORS[:3]
-    given = {name: value for name, value in given.items() if value is not None}
+        given = {**given, **{name: body[name] for name in OF_VECTORS if name in body}}
+    given = {name: value for name, value in given.items() if value is not None and value != AS_IT_IS.get(name)}
     for name in given:
         if name not in known:
             there = f"there are {listed(known)}" if known else "there are none"
@@ -93,7 +103,7 @@ def _most(parameters: dict[str, Any]) -> int | None:
 
 def _best(answer: list[Any], most: int) -> list[Any]:
     """Return the first answers, which are the best ones; where there are several masks, of each."""
-    return [_best(each, most) for each in answer] if isinstance(answer[0], list) else answer[:most]
+    return [_best(each, most) for each in answer] if answer and isinstance(answer[0], list) else answer[:most]
 
 
 def _rows(inputs: Any) -> tuple[list[Given], bool]:
@@ -102,11 +112,13 @@ def _rows(inputs: Any) -> tuple[list[Given], bool]:
     return [row_of(inputs, "inputs")], True
 
 
-async def _similarities(calls: Calls, request: Request, model: ServedModel, inputs: dict[str, Any]) -> list[float]:
+async def _similarities(
+    calls: Calls, request: Request, model: ServedModel, inputs: dict[str, Any], truncate: bool
+) -> list[float]:
     source, others = inputs.get("source_sentence"), texts(inputs.get("sentences"), "sentences")
     if not isinstance(source, str):
         raise Refused("source_sentence must be a text.", 422)
-    found = await calls.answer(request, model, [source, *others])
+    found = await calls.answer(request, model, [source, *others], truncate)
     vectors = np.stack(found.answers)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     similarities: list[float] = (vectors[1:] @ vectors[0]).tolist()

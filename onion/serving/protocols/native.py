@@ -59,6 +59,7 @@ def native_routes(calls: Calls, metrics: ServingMetrics) -> APIRouter:
 async def _in_daemon(work: Callable[[], None], counted: AbstractContextManager[None]) -> None:
     """Wait for work in a thread for which the end of the process does not wait, as it would for those of a pool."""
     done: Future[None] = Future()
+    done.set_running_or_notify_cancel()  # whoever waits may be cancelled, the work may not
 
     def run() -> None:
         try:

@@ -122,7 +122,7 @@ def _info(model: ServedModel, calls: Calls) -> dict[str, Any]:
         "max_input_length": servable.max_length,
         "max_batch_tokens": max(calls.limits.batch_tokens, servable.max_length),
         "max_batch_requests": None,
-        "max_client_batch_size": calls.limits.texts,
+        "max_client_batch_size": calls.limits.texts_of_a_call,
         "auto_truncate": True,
         "tokenization_workers": 1,
         "version": __version__,

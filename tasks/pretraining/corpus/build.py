@@ -186,4 +186,4 @@ def _check_shards(output: Path, manifest: Manifest) -> None:
         for number, shard in enumerate(manifest.shards):
             map_shard(output, number, ids, shard.counts)
     except DataError as error:
-        raise DataError(f"{error}; remove {output} to build it anew") from None
+        raise DataError(f"{error}; remove {output}, and start the build again") from None

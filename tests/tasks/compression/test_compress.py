@@ -214,13 +214,23 @@ def test_an_export_is_not_compressed(given, run, tmp_path):
         train(CompressSettings.of(given(run=str(tmp_path / "model"), width=0.5)), tmp_path / "out")
 
 
-def test_a_run_that_was_killed_at_the_exchange_of_its_export_goes_on(given, tmp_path):
-    settings = CompressSettings.of(given(width=0.5, passes=1))
-    train(settings, tmp_path / "out", quiet=True, exporting={"int8": "dynamic"})
-    (tmp_path / "out" / "export").rename(tmp_path / "out" / "export.old")
-    train(settings, tmp_path / "out", quiet=True, exporting={"int8": "dynamic"})
-    assert is_exported(tmp_path / "out" / "export")
-    assert not (tmp_path / "out" / "export.old").exists()
+def test_a_run_that_was_killed_at_the_exchange_of_its_export_goes_on(given, tmp_path, monkeypatch):
+    settings, out = CompressSettings.of(given(width=0.5, passes=1)), tmp_path / "out"
+    train(settings, out, quiet=True, exporting={"int8": "dynamic"})
+    before = snapshot(out / "export")
+    (out / "export").rename(out / ".export.old")
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "export", no_room)
+        with pytest.raises(DataError, match="no room"):
+            train(settings, out, quiet=True, exporting={"int8": "dynamic"})
+    assert snapshot(out / "export") == before
+    train(settings, out, quiet=True, exporting={"int8": "dynamic"})
+    assert is_exported(out / "export")
+    assert not list(out.glob(".export*"))
+
+
+def no_room(*arguments, **more):
+    raise DataError("no room")
 
 
 def test_a_folder_of_someone_else_is_not_replaced(given, tmp_path):

@@ -244,7 +244,7 @@ def test_another_pretraining_in_the_folder_is_refused(given, tmp_path):
         ({"keep": 1}, "keep is for order=continual"),
         ({"tasks": "knowledge-masking,knowledge-masking"}, "tasks must be some of knowledge-masking, .* each once"),
         ({"rates_by_task": True}, "the schedule linear ends with the training"),
-        ({"schedule": "noam"}, "schedule noam: it does not end with the training, .* give warmup_steps"),
+        ({"schedule": "noam"}, "schedule noam: it does not depend on the length of the training, .* give warmup_steps"),
         (
             {"rates_by_task": True, "schedule": "noam", "warmup_steps": 1, "gradient_accumulation_steps": 2},
             "rates_by_task: an update of several batches may be of several tasks",

@@ -102,7 +102,10 @@ def test_a_build_does_not_go_on_behind_a_shard_that_is_cut_off(place):
         build(place).run(output)
     path = output / "shard-00000.tokens"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"shard-00000\.tokens: has \d+ bytes instead of \d+.*; remove .*cut off to"):
+    with pytest.raises(
+        DataError,
+        match=r"shard-00000\.tokens: has \d+ bytes instead of \d+.*; remove .*cut off, and start the build again",
+    ):
         build(place).run(output)
 
 

@@ -13,7 +13,7 @@ def drawn(matching, text, **options):
 
 
 @pytest.mark.parametrize("text", [0, 250, 499])
-def test_a_text_of_another_group_is_any_one_where_a_group_has_half_of_them(text):
+def test_a_text_of_another_group_is_any_one_where_its_group_has_most_of_them(text):
     matching = LengthMatching.of(np.full(600, 7), np.repeat([0, 1, 2], [500, 50, 50]))
     counts = np.bincount(drawn(matching, text), minlength=600)
     assert counts[:500].sum() == 0
