@@ -201,7 +201,7 @@ SENTENCES_EN = Arm(
         "discourse-relation.language": "en",
         "learning_rate": 1e-4,
     },
-    files={"ir-relevance.questions": "squad/train_sample.json", "ir-relevance.held_out": "squad/dev_sample.json"},
+    files={"ir-relevance.questions": "squad/train_sample.json", "ir-relevance.held_out": "xquad/xquad.en.json"},
     encoder="minilm",
     tokens=3_000_000,
     data=(),
