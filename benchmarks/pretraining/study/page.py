@@ -84,7 +84,8 @@ Written down on 2026-11-28:
   ERNIE's gain by words (Sun et al. 2019) was found with 12 layers of 768 and far more text, and is not seen here.
 - Entities against words: the worse MSRA-NER by 7, against expectation, and the other tasks alike. The longer the masked
   units, the less was learned of 14 million tokens: on masked characters, words and entities alike, this model is the
-  worst of the three. Another pretraining by the same settings, on another processor, came to 5.47 nats, not 5.38.
+  worst of the three. In its own test, another pretraining by the same settings on another processor came to 5.47 nats,
+  and this one to 5.38.
 - Continual against together: sentence tasks alike, or a little better; masked words no better for it. One after the
   other forgets, but not the masked words, which all tasks mask and go on learning: it forgets sentence tasks.
 - Three times as long, with characters masked, the best of the three kinds: the loss of masked words on held-out text
