@@ -14,6 +14,7 @@ import pytest
 
 from onion.errors import OnionError
 from onion.serving import served_models
+from onion.serving.calls import AT_ONCE
 from onion.serving.limits import ServingLimits
 from onion.serving.server import ModelServer
 from scripts.serving_load import alike
@@ -152,6 +153,33 @@ def test_a_failing_model_fails_its_call_alone(echo, tmp_path):
         assert answers(ask(server, "fine")) == ["FINE"]
 
 
+def test_a_long_text_does_not_keep_others_from_the_event_loop(echo, monkeypatch, tmp_path):
+    lock, long_began, short_came, release = threading.Lock(), threading.Event(), threading.Event(), threading.Event()
+    prepare = Echo.prepare
+
+    def slowly(self, given):  # as tokenizers do, which hold a lock
+        if given == "short":
+            short_came.set()
+        with lock:
+            if given != "short":
+                long_began.set()
+                assert release.wait(PATIENCE)
+            return prepare(self, given)
+
+    monkeypatch.setattr(Echo, "prepare", slowly)
+    with served({"echo": tmp_path}) as server, ThreadPoolExecutor(2) as pool:
+        long = pool.submit(ask, server, "x" * (AT_ONCE + 1))
+        assert long_began.wait(PATIENCE)
+        short = pool.submit(ask, server, "short")
+        assert short_came.wait(PATIENCE)
+        try:
+            assert httpx.get(f"{server.url}/health", timeout=PATIENCE).status_code == 200
+        finally:
+            release.set()
+        assert answers(short.result(PATIENCE)) == ["SHORT"]
+        assert answers(long.result(PATIENCE)) == ["X" * (AT_ONCE + 1)]
+
+
 def test_a_model_that_does_not_answer_each_row_fails_its_call_alone(echo, monkeypatch, tmp_path):
     answer = Echo.answer
     monkeypatch.setattr(Echo, "answer", lambda self, rows: [each for each in answer(self, rows) if each != "LOST"])
@@ -251,9 +279,30 @@ def test_while_a_model_is_loaded_again_the_old_one_answers_and_is_healthy(echo, 
         finally:
             loaded.set()
         assert reload.result(PATIENCE).json()["version"] == 2
+        assert _metric(server, 'onion_reloads_total{model="echo",result="failed"}') is None
         first, second = echo[0]
         assert answers(ask(server, "b")) == ["B"]
         assert (first.batches, second.batches[-1:]) == ([["a"]], [["b"]])
+
+
+def test_the_end_does_not_wait_for_a_model_that_is_loaded_again(echo, monkeypatch, tmp_path):
+    loading, loaded = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            with served({"echo": tmp_path}, limits=ServingLimits(drain=0.1)) as server:
+                load = served_models.load_servable
+
+                def slowly(*given):
+                    loading.set()
+                    assert loaded.wait(PATIENCE)
+                    return load(*given)
+
+                monkeypatch.setattr(served_models, "load_servable", slowly)
+                reload = pool.submit(httpx.post, f"{server.url}/models/echo/reload", timeout=PATIENCE)
+                assert loading.wait(PATIENCE)
+        finally:
+            loaded.set()
+        assert reload.exception(PATIENCE) is not None or reload.result().status_code >= 500
 
 
 def test_a_model_that_does_not_give_its_stored_answers_is_not_taken(folders, tmp_path):
