@@ -24,7 +24,7 @@ def _mixed(number: int) -> int:
     return number ^ (number >> 31)
 
 
-def _mixed_each(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed_each(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """SplitMix64's mix of an array, which is changed."""
     numbers ^= numbers >> np.uint64(30)
     numbers *= np.uint64(0xBF58476D1CE4E5B9)
@@ -64,7 +64,7 @@ class Draws:
         """
         start = _mixed((self.key + crc32(purpose.encode())) & MASK)
         steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(GOLDEN)
-        return _mixed_each(steps + np.uint64(start))
+        return mixed_each(steps + np.uint64(start))
 
     def chances(self, count: int, purpose: str) -> NDArray[np.float64]:
         """Return uniform numbers from 0, below 1, ``float64 [count]``; see :meth:`bits`."""

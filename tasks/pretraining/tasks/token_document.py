@@ -7,8 +7,7 @@ if all of its tokens do, in a row, as a whole word.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import attrs
@@ -19,18 +18,14 @@ from onion.errors import DataError
 from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.baselines import token_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
-from onion.tasks.pretraining.corpus.flags import IN_WORD, starts
-from onion.tasks.pretraining.corpus.segments import Segment, Segments
+from onion.tasks.pretraining.corpus.segments import Segments
 from onion.tasks.pretraining.examples import UNLABELLED, Example, joined
 from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
 from onion.tasks.pretraining.sampling.draws import Draws
+from onion.tasks.pretraining.sampling.repeated_words import bits_of, repeated_words
 from onion.tasks.pretraining.sampling.room import room
 from onion.tasks.pretraining.sampling.words import Letters, holding
 from onion.tasks.pretraining.task import PretrainingTask
-
-REMEMBERED = 1024
-"""Documents whose repeated words are kept: some 20 MB of an encyclopaedia's, more of books. Where a corpus has more
-documents, each example reads its document again."""
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +52,7 @@ class TokenDocument(PretrainingTask):
     def samples(self, corpus: Corpus, seed: int) -> DrawnExamples:
         """Return an example for each segment that is not the only one of its document, the same in every pass.
 
-        All tokens of the corpus are read once.
+        All tokens of the corpus are read once; of a large one the labels are kept in the cache, a bit for each token.
 
         Raises:
             DataError: there is none with a word of letters, or ``max_length`` leaves no room for text.
@@ -68,13 +63,17 @@ class TokenDocument(PretrainingTask):
 
         def find() -> Arrays:
             several = np.bincount(segments.documents, minlength=1)[segments.documents] > 1
-            return {"chosen": np.flatnonzero(several & holding(segments, letters.words))}
+            chosen = np.flatnonzero(several & holding(segments, letters.words))
+            return {"chosen": chosen, "repeated": repeated_words(segments, letters)}
 
-        chosen = segments.found("letters", find)["chosen"]
+        found = segments.found("letters and repeated words", find)
+        chosen = found["chosen"]
         if not len(chosen):
             told = f"no document of the corpus has words of letters and more than {most} tokens"
             raise DataError(f"{self.name}: {told}; this task needs longer documents, or less max_length")
-        sampler = _Sampler(segments, chosen, letters, corpus.tokenizer.cls_id, corpus.tokenizer.sep_id)
+        sampler = _Sampler(
+            segments, chosen, letters, found["repeated"], corpus.tokenizer.cls_id, corpus.tokenizer.sep_id
+        )
         fingerprint = f"{self!r} of {segments.fingerprint} by {seed}"
         return DrawnExamples(segments.lengths[chosen] + 2, fingerprint, seed, sampler)
 
@@ -99,42 +98,22 @@ class _Sampler:
         segments: all.
         chosen: the numbers of those that are examples.
         letters: of the vocabulary.
+        repeated: see :func:`onion.tasks.pretraining.sampling.repeated_words.repeated_words`.
         cls_id, sep_id: of the special tokens.
-        repeated: document -> the words that occur in several of its segments, as bytes of their ids.
     """
 
     segments: Segments
     chosen: NDArray[np.int64]
     letters: Letters
+    repeated: NDArray[np.uint8]
     cls_id: int
     sep_id: int
-    repeated: dict[int, frozenset[bytes]] = attrs.field(factory=dict, init=False)
 
     def __call__(self, number: int, draws: Draws) -> Example:
         segment = self.segments[int(self.chosen[number])]
         example = joined([(segment.ids, segment.flags)], self.cls_id, self.sep_id)
-        repeated = self._repeated(segment.document)
+        words = self.letters.words(segment.ids, segment.flags)
+        bits = bits_of(self.repeated, int(self.segments.begins[segment.number]), len(segment.ids))
         labels = np.full(len(segment.ids) + 2, UNLABELLED, np.int64)
-        for place, word in self._words(segment):
-            labels[place + 1] = word in repeated
+        labels[words + 1] = bits[words]
         return {**example, "token_labels": labels}
-
-    def _words(self, segment: Segment) -> Iterator[tuple[int, bytes]]:
-        """Yield where each word of letters begins, and its ids as bytes."""
-        begins = starts(segment.flags, IN_WORD)
-        ends = dict(zip(begins.tolist(), [*begins[1:].tolist(), len(segment.ids)], strict=True))
-        for place in self.letters.words(segment.ids, segment.flags).tolist():
-            yield place, segment.ids[place : ends[place]].tobytes()
-
-    def _repeated(self, document: int) -> frozenset[bytes]:
-        """Return the words that occur in several segments of a document; it is read once while it is remembered."""
-        found = self.repeated.get(document)
-        if found is None:
-            counts: Counter[bytes] = Counter()
-            for number in self.segments.of_document(document):
-                counts.update({word for _, word in self._words(self.segments[number])})
-            found = frozenset(word for word, count in counts.items() if count > 1)
-            if len(self.repeated) >= REMEMBERED:
-                self.repeated.clear()
-            self.repeated[document] = found
-        return found

@@ -6,10 +6,10 @@ from onion.tasks.pretraining.sampling.draws import Draws
 
 def test_the_numbers_are_those_of_splitmix64():
     # The first outputs of SplitMix64 for the seed 1234567, as in the published reference implementation.
-    from onion.tasks.pretraining.sampling.draws import GOLDEN, _mixed_each
+    from onion.tasks.pretraining.sampling.draws import GOLDEN, mixed_each
 
     seed = np.uint64(1234567)
-    found = _mixed_each(seed + np.arange(1, 6, dtype=np.uint64) * np.uint64(GOLDEN))
+    found = mixed_each(seed + np.arange(1, 6, dtype=np.uint64) * np.uint64(GOLDEN))
     assert found.tolist() == [
         6457827717110365317,
         3203168211198807973,

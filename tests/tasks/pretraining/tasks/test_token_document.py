@@ -11,7 +11,7 @@ from onion.errors import DataError
 from onion.tasks.pretraining.corpus.corpus import MemoryCorpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, IN_WORD
 from onion.tasks.pretraining.examples import UNLABELLED
-from onion.tasks.pretraining.tasks import token_document
+from onion.tasks.pretraining.sampling import repeated_words
 from onion.tasks.pretraining.tasks.token_document import TokenDocument
 from tests.tasks.pretraining.texts import check, corpus_of, examples_of, learnt, same, tokenizer_of
 
@@ -119,14 +119,13 @@ def test_a_corpus_of_short_documents_is_refused(tokenizer, texts):
         TokenDocument(max_length=8).samples(corpus_of(tokenizer, texts, texts), 0)
 
 
-def test_forgotten_documents_are_read_again(tokenizer, monkeypatch):
-    corpus = corpus_of(tokenizer, *[DOCUMENT] * 3)
-    every = list(TokenDocument(max_length=8).samples(corpus, 0).of_pass(0))
-    monkeypatch.setattr(token_document, "REMEMBERED", 1)
-    samples = TokenDocument(max_length=8).samples(corpus, 0)
-    for number in (0, 7, 14, 1, 8, 0):
-        assert same(samples.of_pass(0)[number], every[number])
-    assert len(samples.draw.repeated) == 1
+@pytest.mark.parametrize("block", [1, 30, 60])
+def test_documents_are_looked_through_in_blocks(tokenizer, monkeypatch, block):
+    corpus = corpus_of(tokenizer, *[DOCUMENT, ["Paris."]] * 3)
+    whole = list(TokenDocument(max_length=8).samples(corpus, 0).of_pass(0))
+    monkeypatch.setattr(repeated_words, "BLOCK", block)
+    in_blocks = list(TokenDocument(max_length=8).samples(corpus, 0).of_pass(0))
+    assert all(same(one, other) for one, other in zip(whole, in_blocks, strict=True))
 
 
 def test_a_worker_makes_the_same_examples(tokenizer):
