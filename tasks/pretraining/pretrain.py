@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -67,6 +68,8 @@ from onion.tasks.pretraining.run_folder import PretrainingFolder
 from onion.tasks.pretraining.settings import ENDLESS, MASKING, PretrainingSettings
 from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.throughput import Throughput
+
+log = logging.getLogger("onion")
 
 FORGETTING = "forgetting.svg"
 
@@ -150,6 +153,7 @@ class PretrainingJob:
         parts = {name: _part(task, corpus, held_out, masking, settings) for name, task in tasks.items()}
         sums |= {"corpus_sha256": corpus.fingerprint, "tokenizer_sha256": digest}
         sums |= {} if held_out is None else {"held_out_sha256": held_out.fingerprint}
+        _warn_of_positions(settings, network.encoder.config.max_length, tasks)
         return cls(settings, corpus, parts, network, sums)
 
     @property
@@ -281,6 +285,20 @@ def _network(
     network = pretrained_network(settings.encoder, corpus, tasks, settings.seed)
     check_tasks(network.encoder.config, tasks)
     return network, {"encoder_sha256": digest_of(network)}
+
+
+def _warn_of_positions(settings: PretrainingSettings, positions: int, tasks: Mapping[str, PretrainingTask]) -> None:
+    """Tell of positions that stay random; of a pretrained encoder they are trained already."""
+    longest = max(task.max_length for task in tasks.values())
+    if settings.config is not None and positions > longest:
+        log.warning(
+            "%s: the encoder takes %d tokens, and examples have at most %d: the positions behind them stay random; "
+            "lower max_position_embeddings, raise max_length, or fine-tune with no more than %d tokens",
+            settings.config,
+            positions,
+            longest,
+            longest,
+        )
 
 
 @contextmanager

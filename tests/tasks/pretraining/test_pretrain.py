@@ -306,6 +306,14 @@ def test_too_few_types_of_tokens_are_refused(given, corpora, tmp_path):
     PretrainingJob.prepare(made(given(config=config, **one)))
 
 
+def test_positions_that_are_not_trained_are_told(given, caplog):
+    PretrainingJob.prepare(made(given()))
+    assert not caplog.records
+    PretrainingJob.prepare(made(given(max_length=32)))
+    [record] = caplog.records
+    assert "the encoder takes 48 tokens, and examples have at most 32" in record.getMessage()
+
+
 def test_the_corpus_that_lacks_something_is_named(given, corpora, tmp_path):
     text = tmp_path / "short.txt"
     text.write_text("The cat sees a tree.\n\nThe dog sees a tree.\n", encoding="utf-8")
