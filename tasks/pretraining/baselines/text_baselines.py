@@ -49,24 +49,25 @@ def overlap(train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, 
         different tokens, or bigrams, stands in the other side too.
     """
     return {
-        "accuracy.shared_tokens": by_number(train, held_out, lambda each: _shared(each, _tokens)),
-        "accuracy.shared_bigrams": by_number(train, held_out, lambda each: _shared(each, _bigrams)),
+        "accuracy.shared_tokens": by_number(train, held_out, lambda each: _shared(*map(set, texts_of(each)))),
+        "accuracy.shared_bigrams": by_number(train, held_out, shared_bigrams),
     }
 
 
-def _shared(example: Example, parts: Callable[[list[int]], set[Any]]) -> float:
-    """Return the share of what a pair ``[CLS] A [SEP] B [SEP]`` has in common."""
+def texts_of(example: Example) -> tuple[list[int], list[int]]:
+    """Return the ids of both texts of a pair ``[CLS] A [SEP] B [SEP]``."""
     second = example["types"] == SECOND
-    one, other = parts(example["ids"][~second][1:-1].tolist()), parts(example["ids"][second][:-1].tolist())
+    return example["ids"][~second][1:-1].tolist(), example["ids"][second][:-1].tolist()
+
+
+def shared_bigrams(example: Example) -> float:
+    """Return the share of the different bigrams of the text with fewer of them that the other text has too."""
+    one, other = texts_of(example)
+    return _shared(set(pairwise(one)), set(pairwise(other)))
+
+
+def _shared(one: set[Any], other: set[Any]) -> float:
     return len(one & other) / max(min(len(one), len(other)), 1)
-
-
-def _tokens(ids: list[int]) -> set[Any]:
-    return set(ids)
-
-
-def _bigrams(ids: list[int]) -> set[Any]:
-    return set(pairwise(ids))
 
 
 def _labels(examples: Sequence[Example]) -> np.ndarray:

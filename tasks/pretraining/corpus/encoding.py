@@ -102,14 +102,9 @@ class DocumentEncoder:
         encodings = self.tokenizer(texts, max_length=LONGEST, offsets=True)
         flags = np.concatenate(token_flags(texts, encodings, self.segmenter.segment(texts)))
         inside = np.concatenate([each.alignment[1] for each in encodings]) >= 0
-        ids = self._without_special(np.concatenate([each.ids for each in encodings])[inside])
+        ids = without_special(np.concatenate([each.ids for each in encodings])[inside], self.tokenizer)
         lengths = np.array([np.count_nonzero(each.alignment[1] >= 0) for each in encodings])
         return ids, flags[inside], lengths
-
-    def _without_special(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        tokenizer = self.tokenizer
-        special = np.isin(ids, (tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id))
-        return np.where(special, tokenizer.unk_id, ids)
 
     def _counts(self, ids: NDArray[np.int64], flags: Flags) -> Counts:
         of_units = {
@@ -117,6 +112,12 @@ class DocumentEncoder:
             for name, inside in (("words", IN_WORD), ("sentences", IN_SENTENCE), ("paragraphs", IN_PARAGRAPH))
         }
         return Counts(tokens=len(ids), unknown=int(np.count_nonzero(ids == self.tokenizer.unk_id)), **of_units)
+
+
+def without_special(ids: NDArray[np.int64], tokenizer: Tokenizer) -> NDArray[np.int64]:
+    """Return the ids of a text; a special token that it spells is unknown, or its place would be learned from."""
+    special = np.isin(ids, (tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id))
+    return np.where(special, tokenizer.unk_id, ids)
 
 
 def blocks_of(items: Iterable[Item], size: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:

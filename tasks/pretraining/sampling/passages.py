@@ -14,7 +14,7 @@ from onion.models.tokenization.pre_tokenizer import LONGEST
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.features.hashing import digest_of_file, digest_of_tokenizer, digest_of_values
 from onion.tasks.pretraining.corpus.corpus import MemoryCorpus
-from onion.tasks.pretraining.corpus.encoding import VERSION
+from onion.tasks.pretraining.corpus.encoding import VERSION, without_special
 from onion.tasks.pretraining.corpus.flags import Flags
 from onion.tasks.pretraining.corpus.segmentation.spans import Spans
 from onion.tasks.pretraining.corpus.segments import Segments
@@ -79,7 +79,7 @@ def _encoded(
     """Return the encodings of texts, and their ids and flags without special tokens."""
     encodings = tokenizer(texts, max_length=LONGEST, offsets=True)
     found = zip(encodings, token_flags(texts, encodings, [Spans()] * len(texts)), strict=True)
-    return encodings, [(each.ids[1:-1], flags[1:-1]) for each, flags in found]
+    return encodings, [(without_special(each.ids[1:-1], tokenizer), flags[1:-1]) for each, flags in found]
 
 
 def _place(question: Question, context: Encoding) -> int:

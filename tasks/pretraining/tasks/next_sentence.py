@@ -8,7 +8,6 @@ follows never is; so lengths and titles tell little.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import ClassVar
 
 import attrs
@@ -20,7 +19,7 @@ from onion.tasks.pretraining.baselines import text_baselines
 from onion.tasks.pretraining.baselines.logistic import logistic_accuracy
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, starts
-from onion.tasks.pretraining.examples import SECOND, Example, joined
+from onion.tasks.pretraining.examples import Example, joined
 from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
 from onion.tasks.pretraining.sampling.draws import Draws
 from onion.tasks.pretraining.sampling.halves import Halves, Text
@@ -86,13 +85,9 @@ def _overlaps(examples: Sequence[Example]) -> tuple[NDArray[np.float64], NDArray
 
 
 def _overlap(example: Example) -> tuple[float, float]:
-    """Return the shares of the tokens of both texts, and of the bigrams of the poorer one, that both texts have."""
-    second = example["types"] == SECOND
-    one, other = example["ids"][~second][1:-1].tolist(), example["ids"][second][:-1].tolist()
-    tokens, of_both = {*one} | {*other}, {*one} & {*other}
-    bigrams, others = {*pairwise(one)}, {*pairwise(other)}
-    shared = len(bigrams & others) / max(min(len(bigrams), len(others)), 1)
-    return len(of_both) / max(len(tokens), 1), shared
+    """Return the share of all tokens that both texts have, and that of the bigrams."""
+    one, other = map(set, text_baselines.texts_of(example))
+    return len(one & other) / max(len(one | other), 1), text_baselines.shared_bigrams(example)
 
 
 @attrs.frozen(eq=False)
