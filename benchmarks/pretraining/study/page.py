@@ -93,8 +93,8 @@ Written down on 2026-11-28:
 - Of the Chinese encoder `sentence-distance` and `ir-relevance` stay far below what counting shared words reaches: it
   does not learn to compare two texts in so few steps. Of MiniLM, which was pretrained far longer, all tasks are better
   than their baselines, these two by 11 and 14 points.
-- Since the Chinese trainings, the samplers leave out examples that gave their label away: of `sentence-reordering` 1.6 %, in
-  which a sentence was cut at an end, and first sentences of documents as second texts of `sentence-distance`.
+- Since the Chinese trainings, the samplers leave out examples that gave their label away: of `sentence-reordering`
+  1.6 %, in which a sentence was cut at an end, and first sentences of documents as second texts of `sentence-distance`.
 """
 
 TRIAL = "**A trial of the frame with a share of {scale:g} of the text, steps and rows: its figures say nothing.**\n"
