@@ -348,7 +348,6 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "onion/multitask/task_sampler.py": "JSON of a checkpoint that was read",
     "onion/multitask/choice.py": "JSON of a checkpoint that was read",
     "onion/testing/capture.py": "reads the log that its own run wrote",
-    "models/hub.py": "flushes files to the disk",
     "models/weights.py": ("model.safetensors",),
     "models/downloads/archive.py": ("archive",),
     "models/downloads/download.py": "bytes; tests/models/downloads/test_download.py",
