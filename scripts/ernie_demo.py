@@ -79,6 +79,7 @@ LINES, LEAST = 400, 0.92
 
 NEXT_SENTENCES = {
     "accuracy.commonest": 0.618,
+    "accuracy.lengths": 0.618,
     "accuracy.shared_tokens": 0.799,
     "accuracy.shared_bigrams": 0.834,
     "accuracy.overlap": 0.849,
