@@ -144,6 +144,7 @@ class Compression(Study[Run]):
         if TEACHER not in found:
             raise FailedError(f"{run}: its last line of JSON has no {TEACHER!r}; {end_of(measured)}")
         report = last_object(log)
+        measured.unlink()
         log.unlink()
         return {"sides": found, "report": report}
 

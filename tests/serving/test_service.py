@@ -257,17 +257,22 @@ def test_a_model_is_exchanged_under_load_without_a_lost_or_mixed_answer(folders,
         assert (versions, errors) == ([2, 3, 4, 5, 6], [])
 
 
+def wait_in_load(monkeypatch):
+    """Let the next load wait; return what tells that it has begun, and what lets it go on."""
+    loading, loaded, load = threading.Event(), threading.Event(), served_models.load_servable
+
+    def slowly(*given):
+        loading.set()
+        assert loaded.wait(PATIENCE)
+        return load(*given)
+
+    monkeypatch.setattr(served_models, "load_servable", slowly)
+    return loading, loaded
+
+
 def test_while_a_model_is_loaded_again_the_old_one_answers_and_is_healthy(echo, monkeypatch, tmp_path):
     with served({"echo": tmp_path}) as server, ThreadPoolExecutor(1) as pool:
-        loading, loaded = threading.Event(), threading.Event()
-        load = served_models.load_servable
-
-        def slowly(*given):
-            loading.set()
-            assert loaded.wait(PATIENCE)
-            return load(*given)
-
-        monkeypatch.setattr(served_models, "load_servable", slowly)
+        loading, loaded = wait_in_load(monkeypatch)
         reload = pool.submit(httpx.post, f"{server.url}/models/echo/reload", timeout=PATIENCE)
         try:
             assert loading.wait(PATIENCE)
@@ -286,18 +291,11 @@ def test_while_a_model_is_loaded_again_the_old_one_answers_and_is_healthy(echo, 
 
 
 def test_the_end_does_not_wait_for_a_model_that_is_loaded_again(echo, monkeypatch, tmp_path):
-    loading, loaded = threading.Event(), threading.Event()
+    loaded = threading.Event()
     with ThreadPoolExecutor(1) as pool:
         try:
             with served({"echo": tmp_path}, limits=ServingLimits(drain=0.1)) as server:
-                load = served_models.load_servable
-
-                def slowly(*given):
-                    loading.set()
-                    assert loaded.wait(PATIENCE)
-                    return load(*given)
-
-                monkeypatch.setattr(served_models, "load_servable", slowly)
+                loading, loaded = wait_in_load(monkeypatch)
                 reload = pool.submit(httpx.post, f"{server.url}/models/echo/reload", timeout=PATIENCE)
                 assert loading.wait(PATIENCE)
         finally:

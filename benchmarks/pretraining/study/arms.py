@@ -167,12 +167,14 @@ def _classes(tasks: Sequence[str], **more: Any) -> dict[str, Any]:
     return {"tasks": list(tasks), **{f"{name}.masks": False for name in tasks}, "adam_epsilon": 1e-8, **more}
 
 
+SENTENCE_TASKS = ("sentence-reordering", "sentence-distance", "discourse-relation", "ir-relevance")
+
 CLASSES_ZH = Arm(
     "classes-zh",
     "from wiki-zh",
     WIKIPEDIA,
     options={
-        **_classes(("sentence-reordering", "sentence-distance", "discourse-relation", "ir-relevance")),
+        **_classes(SENTENCE_TASKS),
         "tokens_per_batch": 4096,
         "learning_rate": 2e-4,  # at 1e-3, with batches of 1,024 tokens, nothing was learned: the commonest class won
     },
@@ -197,7 +199,7 @@ SENTENCES_EN = Arm(
     WIKIPEDIA_EN,
     HELD_OUT_EN,
     options={
-        **_classes(("sentence-reordering", "sentence-distance", "discourse-relation", "ir-relevance")),
+        **_classes(SENTENCE_TASKS),
         "discourse-relation.language": "en",
         "learning_rate": 1e-4,
     },

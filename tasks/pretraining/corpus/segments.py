@@ -16,7 +16,6 @@ from onion.tasks.pretraining.corpus.corpus import Corpus, Shard
 from onion.tasks.pretraining.corpus.cuts import Places, cuts
 from onion.tasks.pretraining.corpus.derived import derived
 from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, Flags
-from onion.tasks.pretraining.corpus.places import unit_places
 
 VERSION = 1
 """Of the way segments are cut. Raise it when the same corpus and settings give others."""
@@ -129,23 +128,22 @@ class Segments:
         flags = np.array(shard.flags[start : start + length])
         return Segment(ids, flags, int(self.documents[number]), number)
 
-    def borders(self, inside: int) -> NDArray[np.int64]:
+    def borders(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many units begin within each segment, behind its first token, int64 ``[segments]``.
 
         Args:
-            inside: the bit of the inside of these units.
+            places: where these units begin; see :func:`onion.tasks.pretraining.corpus.places.unit_places`.
         """
-        places = unit_places(self.corpus, inside)
         return np.searchsorted(places, self.begins[1:]) - np.searchsorted(places, self.begins[:-1], "right")
 
-    def whole(self, inside: int) -> NDArray[np.bool_]:
+    def whole(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return whether each segment begins and ends where units do, bool ``[segments]``; parts of long units do not.
 
         Args:
-            inside: the bit of the inside of these units.
+            places: where these units begin, as for :meth:`borders`.
         """
-        places = np.append(unit_places(self.corpus, inside), self.begins[-1])
-        at_borders: NDArray[np.bool_] = places[np.searchsorted(places, self.begins)] == self.begins
+        ends = np.append(places, self.begins[-1])
+        at_borders: NDArray[np.bool_] = ends[np.searchsorted(ends, self.begins)] == self.begins
         return at_borders[:-1] & at_borders[1:]
 
     def beside(self, number: int) -> range:

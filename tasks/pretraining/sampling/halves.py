@@ -12,6 +12,7 @@ from onion.errors import DataError
 from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, Flags, starts
+from onion.tasks.pretraining.corpus.places import unit_places
 from onion.tasks.pretraining.corpus.segments import Segments
 from onion.tasks.pretraining.sampling.draws import Draws
 from onion.tasks.pretraining.sampling.room import room
@@ -69,5 +70,6 @@ class Halves:
 
 
 def _chosen(segments: Segments) -> Arrays:
-    whole = segments.whole(IN_SENTENCE)
-    return {"chosen": np.flatnonzero(whole & (segments.borders(IN_SENTENCE) > 0)), "whole": whole}
+    sentences = unit_places(segments.corpus, IN_SENTENCE)
+    whole = segments.whole(sentences)
+    return {"chosen": np.flatnonzero(whole & (segments.borders(sentences) > 0)), "whole": whole}

@@ -117,8 +117,9 @@ class _Sampler:
             place = draws.below(len(segments) - len(own), f"other {attempt}")
             places.append(place + len(own) * (place >= own.start))
             found.append(self._run(places[-1], length, but_first=True))
-            if len(found) >= TRIED and len(_longest(found)[0]):
-                return _longest(found)
+            best = _longest(found)
+            if len(found) >= TRIED and len(best[0]):
+                return best
         best = _longest([self._run(place, length) for place in places])
         if len(best[0]):
             return best
@@ -138,7 +139,7 @@ class _Sampler:
         if not self.halves.whole[place]:
             return segment.ids[:0], segment.flags[:0]
         borders = np.append(starts(segment.flags, IN_SENTENCE), len(segment.ids))
-        if but_first and (place == 0 or segments.documents[place - 1] != segment.document):
+        if but_first and place == segments.beside(place).start:
             borders = borders[1:]
         sizes = borders[None] - borders[:, None]
         sizes[sizes > length] = 0

@@ -22,6 +22,7 @@ from onion.tasks.data.features.kept_arrays import Arrays
 from onion.tasks.pretraining.baselines import text_baselines
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.flags import IN_SENTENCE, Flags, starts
+from onion.tasks.pretraining.corpus.places import unit_places
 from onion.tasks.pretraining.corpus.segments import Segment, Segments
 from onion.tasks.pretraining.examples import Example, joined
 from onion.tasks.pretraining.sampling.drawn_examples import DrawnExamples
@@ -109,8 +110,9 @@ class SentenceReordering(PretrainingTask):
 
 def _several(segments: Segments) -> Arrays:
     """Find the segments of two sentences or more, and how many each has."""
-    inner = segments.borders(IN_SENTENCE)
-    chosen = np.flatnonzero(segments.whole(IN_SENTENCE) & (inner > 0))  # a part of a sentence would come first or last
+    sentences = unit_places(segments.corpus, IN_SENTENCE)
+    inner = segments.borders(sentences)
+    chosen = np.flatnonzero(segments.whole(sentences) & (inner > 0))  # a part of a sentence would come first or last
     return {"chosen": chosen, "sentences": inner[chosen] + 1}
 
 

@@ -52,7 +52,7 @@ class TokenDocument(PretrainingTask):
     def samples(self, corpus: Corpus, seed: int) -> DrawnExamples:
         """Return an example for each segment that is not the only one of its document, the same in every pass.
 
-        All tokens of the corpus are read once; of a large one the labels are kept in the cache, a bit for each token.
+        All tokens of the corpus are read twice; of a large one the labels are kept in the cache, a bit for each token.
 
         Raises:
             DataError: there is none with a word of letters, or ``max_length`` leaves no room for text.

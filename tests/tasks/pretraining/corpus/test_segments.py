@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from onion.errors import DataError
 from onion.tasks.data.features.cache import stored
 from onion.tasks.pretraining.corpus.flags import IN_PARAGRAPH, IN_SENTENCE, IN_WORD
+from onion.tasks.pretraining.corpus.places import unit_places
 from onion.tasks.pretraining.corpus.segments import Segments
 from tests.tasks.pretraining.corpus.corpora import corpus, some_documents
 
@@ -66,7 +67,7 @@ def test_every_token_is_in_one_segment(shards, settings):
     assert ids == list(range(sum(len(shard.tokens) for shard in given.shards)))
     flags = [bits for segment in segments for bits in segment.flags.tolist()]
     assert flags == [bits for shard in given.shards for bits in shard.flags.tolist()]
-    whole = segments.whole(IN_SENTENCE)
+    whole = segments.whole(unit_places(given, IN_SENTENCE))
     for number, segment in enumerate(segments):
         ends = number + 1 == len(segments) or segments[number + 1].document != segment.document
         next_flags = 0 if ends else segments[number + 1].flags[0]

@@ -7,8 +7,9 @@ from onion.tasks.pretraining.corpus.opening import open_corpus
 from onion.tasks.pretraining.registry import get_pretraining_task
 from tests.tasks.pretraining.texts import same
 
-LOOK = ("corpus.segments.unit_places", "tasks.sentence_distance.unit_places", "tasks.capitalisation.holding")
-LOOK += ("tasks.token_document.holding", "tasks.discourse_relation.MarkedSentences")
+LOOK = ("sampling.halves.unit_places", "tasks.sentence_reordering.unit_places", "tasks.sentence_distance.unit_places")
+LOOK += ("tasks.capitalisation.holding", "tasks.token_document.holding", "tasks.token_document.repeated_words")
+LOOK += ("tasks.discourse_relation.MarkedSentences",)
 """What looks through a corpus."""
 
 TASKS = {
