@@ -63,7 +63,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     recipe = Recipe()
-    lines = ErnieExamples.read([parser.parse_args().folder / "demo_train_set.gz"])
+    lines = ErnieExamples.read([parser.parse_args().folder / "demo_train_set.gz"], vocab_size=VOCAB_SIZE)
     found = compare(lines.examples, recipe, VOCAB_SIZE)
     each = zip(found.onion, found.plain, found.apart, strict=True)
     rows = [

@@ -37,22 +37,25 @@ class ErnieExamples:
     left_out: int
 
     @classmethod
-    def read(cls, files: Sequence[Path | ListedFile], max_length: int = 512) -> ErnieExamples:
+    def read(
+        cls, files: Sequence[Path | ListedFile], max_length: int = 512, vocab_size: int | None = None
+    ) -> ErnieExamples:
         """Read files; longer lines are left out, as ERNIE does.
 
         Args:
             files: paths, or what :func:`onion.tasks.pretraining.corpus.ernie_lines.read_file_list` reads: then each
                 example has ``file``, the number of its file, and the ``word_share`` of that.
             max_length: of the lines that are kept, in tokens. Default 512.
+            vocab_size: of the encoder's word embeddings, which all ids have to be below. Default None: any ids.
 
         Raises:
-            DataError: a file is malformed, or all lines are too long.
+            DataError: a file is malformed, an id is not in the vocabulary, or all lines are too long.
         """
         examples, lines = [], 0
         paths = [file.path if isinstance(file, ListedFile) else file for file in files]
         for number, (file, path) in enumerate(zip(files, paths, strict=True)):
             told = {"file": number, "word_share": file.word_share} if isinstance(file, ListedFile) else {}
-            samples = list(read_samples(path))
+            samples = list(read_samples(path, vocab_size))
             lines += len(samples)
             examples += [{**example_of(each), **told} for each in samples if len(each.ids) <= max_length]
         if not lines:

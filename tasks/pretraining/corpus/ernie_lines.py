@@ -53,17 +53,26 @@ class ErnieSample:
         return np.where(self.units == BORDER, -1, np.cumsum(self.units == BEGINS) - 1)
 
 
-def read_samples(path: Path) -> Iterator[ErnieSample]:
+def read_samples(path: Path, vocab_size: int | None = None) -> Iterator[ErnieSample]:
     """Yield the samples of a ``.gz`` file in their order, one in memory at a time.
 
+    Args:
+        path: of the file.
+        vocab_size: of the tokenizer that made the ids, which all of them have to be below. Default None: any ids.
+
     Raises:
-        DataError: the file cannot be read or is no gzip file, or a line is malformed; file and line are named.
+        DataError: the file cannot be read or is no gzip file, a line is malformed, or an id is not in the vocabulary;
+            file and line are named.
     """
     if path.suffix != ".gz":
         raise DataError(f"{path}: ERNIE's pretraining data end in .gz; compress the file with gzip")
     with opened(path) as file:
         for number, line in enumerate(gzip_lines(file, path), 1):
-            yield _sample(path, number, line.rstrip(b"\r\n"))
+            sample = _sample(path, number, line.rstrip(b"\r\n"))
+            if vocab_size is not None and sample.ids.max() >= vocab_size:
+                told = f"token id {sample.ids.max()} is not in the vocabulary, whose ids are 0 to {vocab_size - 1}"
+                raise at(path, number, told)
+            yield sample
 
 
 def _sample(path: Path, number: int, line: bytes) -> ErnieSample:

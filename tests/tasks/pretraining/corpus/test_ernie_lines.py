@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onion.errors import DataError
+from onion.tasks.pretraining.corpus.ernie_examples import ErnieExamples
 from onion.tasks.pretraining.corpus.ernie_lines import (
     ListedFile,
     read_file_list,
@@ -71,6 +72,13 @@ def test_malformed_lines_are_refused_with_file_and_line(line, tmp_path):
         list(read_samples(path))
     assert str(told.value).startswith(f"{path}:2: ")
     assert WRONG[line] in str(told.value)
+
+
+def test_ids_beyond_the_vocabulary_are_refused_with_file_and_line(tmp_path):
+    path = packed(tmp_path / "other.gz", b"1 2;0 0;0 1;-1 -1;1", LINE)
+    assert len(list(read_samples(path, vocab_size=67))) == 2
+    with pytest.raises(DataError, match=r"other\.gz:2: token id 66 is not in the vocabulary, whose ids are 0 to 65"):
+        ErnieExamples.read([path], vocab_size=66)
 
 
 @given(st.data())
