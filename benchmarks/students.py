@@ -7,7 +7,7 @@ run of ``onion train``). A run that was interrupted goes on; one that is finishe
 command line, its data and its teacher are the same. A run that fails is reported, and the others are made all the same.
 
     OUT/STUDENT.WAY.SEED.DIGEST.json    a result
-    OUT/SET/                            the rows that are drawn, the teacher, its logits, the folders of the runs
+    OUT/SET.DIGEST/                     the rows that are drawn, the teacher, its logits, the folders of the runs
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from typing import Any
 
 from benchmarks.composition import last_object
 from benchmarks.frame.processes import FailedError, end_of, run_logged
-from benchmarks.frame.study import Result, Study, sum_of
+from benchmarks.frame.study import DIGEST_LENGTH, Result, Study, sum_of
 from benchmarks.frame.tables import MISSING, mean_and_spread, table, where_and_when
 from onion.checkpointing.atomic_files import replace_file
+from onion.tasks.students.settings import TINY
 
 LABELLED, MORE = 4000, 12_000
 """Rows with labels, and rows whose labels nobody is shown: drawn from the training file, the same for all."""
@@ -38,20 +39,20 @@ TEACHER = "teacher"
 SETS = {"sst-2": ("glue/sst-2", "minilm"), "chnsenticorp": ("chnsenticorp", None)}
 """Set -> its folder, and the encoder that is fine-tuned on it; None: a teacher has to be given."""
 
-ALONE = "alone"
+ALONE, TAUGHT = "alone", "teacher"
 WAYS = {
     ALONE: "--teacher-weight 0",
-    "teacher": "--logits {own}/logits",
+    TAUGHT: "--logits {own}/logits",
     "copies": "--logits {own}/logits-copies-{seed} --copies 3",
     "unlabelled": "--logits {own}/logits-more --unlabelled {own}/more.tsv",
 }
 TOLD = {
     ALONE: "labels only",
-    "teacher": "labels and teacher",
+    TAUGHT: "labels and teacher",
     "copies": "and 3 altered copies of each row",
     "unlabelled": "and 12,000 rows without labels",
 }
-STUDENTS = {**dict.fromkeys(("bow", "cnn", "lstm"), tuple(WAYS)), "tiny": (ALONE, "teacher")}
+STUDENTS = {**dict.fromkeys(("bow", "cnn", "lstm"), tuple(WAYS)), TINY: (ALONE, TAUGHT)}
 """Student -> the ways in which it is trained. Three layers of MiniLM take too long for the others on one core."""
 
 
@@ -94,7 +95,9 @@ class Students(Study[Run]):
         return Path(given[name]).absolute() if name in given else None
 
     def own(self, run: Run) -> Path:
-        return self.folder / run.set
+        """Return the folder of what all runs of a set share: the rows that are drawn, the teacher, its logits."""
+        train = self.files(run)[0]
+        return self.folder / f"{run.set}.{sum_of(train)[:DIGEST_LENGTH]}"
 
     def files(self, run: Run) -> list[Path]:
         folder = self.data / SETS[run.set][0]
@@ -115,9 +118,10 @@ class Students(Study[Run]):
                 "train --task classification --train {own}/train.tsv --dev {dev} --max-length 64 "
                 f"--encoder {SETS[run.set][1]} --output {{own}}/teacher"
             )
+        way = "" if run.student == TINY and run.way == TAUGHT else f" {WAYS[run.way]}"  # tiny asks its teacher anew
         return (
             f"distill --student {run.student} --teacher {{teacher}} --train {{own}}/train.tsv --dev {{dev}} "
-            f"--seed {{seed}} {WAYS[run.way]} --output {{run}}"
+            f"--seed {{seed}}{way} --output {{run}}"
         )
 
     def execute(self, run: Run) -> Result:
@@ -128,7 +132,7 @@ class Students(Study[Run]):
             "dev": dev,
             "seed": run.seed,
             "teacher": self.given_teacher(run.set) or own / "teacher",
-            "run": own / self.stem(run),
+            "run": own / self.path(run).stem,
         }
         words = [part.format(**names) for part in self.line(run).split()]
         log = self.path(run).with_suffix(".log")

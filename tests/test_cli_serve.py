@@ -78,7 +78,9 @@ def test_every_call_that_was_taken_is_answered_when_it_ends(model):
 
         def one(number):
             try:
-                return client.post(f"{url}/models/films/predict", json={"inputs": [f"a good film {number}"]}).status_code
+                return client.post(
+                    f"{url}/models/films/predict", json={"inputs": [f"a good film {number}"]}
+                ).status_code
             except httpx.TransportError:  # it came after the end: the log knows nothing of it
                 return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import signal
 import sys
 from abc import ABC, abstractmethod
@@ -39,6 +40,11 @@ def sum_of(path: Path) -> str:
 def is_whole(folder: Path, log: Path) -> bool:
     """Return whether a folder is there and nothing was interrupted in it: the log of a run goes when it is done."""
     return folder.is_dir() and not log.exists()
+
+
+def figures_in(page: str) -> int:
+    """Return how many cells of the tables of a page begin with a number."""
+    return len(re.findall(r"\| [+-]?\d", page))
 
 
 class Study(ABC, Generic[Run]):
@@ -106,7 +112,12 @@ class Study(ABC, Generic[Run]):
         return [run for run in runs if run in open_]
 
     def write_page(self, table: Path) -> None:
-        replace_file(table, self.page().encode())
+        """Write the page, unless it has more figures there: the results that they are of may be elsewhere."""
+        page = self.page()
+        if table.is_file() and figures_in(page) < figures_in(table.read_text(encoding="utf-8")):
+            print(f"{table} is left as it is: it has more figures than there are results here", file=sys.stderr)
+            return
+        replace_file(table, page.encode())
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:

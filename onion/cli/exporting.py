@@ -25,7 +25,7 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     formats = "onnx, paddle (a program that Paddle Inference runs) or huggingface (default: %(default)s)"
     command.add_argument("--format", choices=FORMATS, default=ONNX, metavar="FORMAT", help=formats)
     add_smaller_export(command)
-    texts = "rows as in --calibrate, on which the model is held against the original (default: random words)"
+    texts = "rows as in --calibrate, on which the model is compared with the original (default: random words)"
     command.add_argument("--texts", type=Path, metavar="FILE", help=texts)
     add_task(command)
     add_set(command, "override a setting that applies after training, such as threshold=0.3")

@@ -16,7 +16,7 @@ from onion.messages import shown
 from onion.tasks.export.names import EIGHT_BITS
 from onion.tasks.finetune.declared import GROUPS, Declared, declared_in
 from onion.tasks.finetune.settings import Settings
-from onion.tasks.finetune.taught_settings import TaughtSettings
+from onion.tasks.teaching.settings import TaughtSettings
 from onion.tasks.validators import COLUMNS
 
 

@@ -12,8 +12,8 @@ import attrs
 from paddle import nn
 
 from onion import Forward, GradientMachine, OutputsToBatch, Runner
+from onion.checkpointing.lock import exclusive_lock
 from onion.errors import DataError
-from onion.host import launch
 from onion.items.gradient_machine import load_network
 from onion.models.encoder import Encoder
 from onion.models.hidden_states import WithHiddenStates
@@ -34,18 +34,21 @@ from onion.tasks.export.vocabulary import check_cuttable
 from onion.tasks.finetune.fine_tune import Job, Trained, completed, returning
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.recipes import training_data
-from onion.tasks.finetune.run_folder import RunFolder, find_run, read_record
+from onion.tasks.finetune.run_folder import RunFolder
 from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.networks.distillation import TEACHER, Distillation, EveryHiddenState, layer_map, with_layers
 from onion.tasks.networks.output_loss import OutputLoss
 from onion.tasks.networks.paths import ENCODER
-from onion.tasks.students.comparison import compared
+from onion.tasks.teaching.comparison import compared
+from onion.tasks.teaching.teacher import encoder_of_layers, load_teacher
 
 MEASURED = 2048
 """Training examples, at most, by whose gradients heads and neurons are sorted."""
 
 EXPORT_FOLDERS = "export", ".export.new", ".export.old"
-"""The folder of the exported model in that of a run, where it is until it is complete, and where the old one goes."""
+"""The folder of the exported model in that of a run, where it is before the exchange, and where the old one goes.
+
+It is written beside the second, in a folder whose name begins with a dot and that name (``new_folder``)."""
 
 HIDDEN_WEIGHT = 0.1
 """Of each layer's hidden states in the loss, beside 1 of the outputs (DynaBERT's ``run_glue.py``)."""
@@ -86,7 +89,8 @@ def compress(
         OnionError: a file, the run or a setting is invalid.
     """
     given = {"run": str(run), "train": str(train), "dev": str(dev), "width": width, "layers": layers, **settings}
-    return CompressJob.of(CompressSettings.of(given)).onion(anchored(output), force_resume)
+    chosen = CompressSettings.of(given)
+    return CompressJob.of(chosen, loaded(chosen)).onion(anchored(output), force_resume)
 
 
 def train(
@@ -114,15 +118,15 @@ def train(
         OnionError: a file, the run or the folder is invalid; no partial output is left.
     """
     begun = perf_counter()
-    if launch.world_size() > 1:
-        raise DataError("onion compress runs in one process; start it without a launcher")
     if exporting is not None:
         check_arguments(**exporting)
+        check_packages()
         for name in EXPORT_FOLDERS:
             _check_place(output / name)
-    job = CompressJob.of(settings)
+    teacher = loaded(settings)
     if exporting is not None:
-        _check_export(job.teacher, **exporting)
+        _check_export(teacher, **exporting)
+    job = CompressJob.of(settings, teacher)
     runner = returning(job.onion(anchored(output), force_resume), quiet)
     runner[RunFolder].look()
     print(runner, flush=True)
@@ -135,17 +139,19 @@ def train(
 
 
 def _exported(run: Path, arguments: Mapping[str, Any]) -> Predictor:
-    """Export a run into its own folder, and return what predicts with it."""
+    """Export a run into its own folder, which is locked meanwhile, and return what predicts with it."""
     target, fresh, former = (run / name for name in EXPORT_FOLDERS)
-    if former.exists() and not target.exists():  # a run was killed at the exchange
-        former.rename(target)
-    shutil.rmtree(fresh, ignore_errors=True)
-    export(run, fresh, **arguments)
-    shutil.rmtree(former, ignore_errors=True)
-    if target.exists():
-        target.rename(former)
-    fresh.rename(target)
-    shutil.rmtree(former, ignore_errors=True)
+    with exclusive_lock(run, arguments):
+        if former.exists() and not target.exists():  # a run was killed at the exchange
+            former.rename(target)
+        for left in (fresh, *run.glob(f".{fresh.name}.*")):  # of one that was killed before
+            shutil.rmtree(left, ignore_errors=True)
+        export(run, fresh, **arguments)
+        shutil.rmtree(former, ignore_errors=True)
+        if target.exists():
+            target.rename(former)
+        fresh.rename(target)
+        shutil.rmtree(former, ignore_errors=True)
     return Predictor.load(target)
 
 
@@ -156,9 +162,7 @@ def _check_export(
 
     Raises:
         DataError: the vocabulary cannot be cut, or a row of the calibration file is not what the task reads.
-        OnionError: a package is not installed.
     """
-    check_packages()
     if vocab is not None:
         check_cuttable(run)
     if calibrate is not None:
@@ -189,13 +193,16 @@ class CompressJob(Job):
     teacher: Predictor
 
     @classmethod
-    def of(cls, settings: CompressSettings) -> CompressJob:
+    def of(cls, settings: CompressSettings, teacher: Predictor) -> CompressJob:
         """Read and create everything, and seed all random generators.
 
+        Args:
+            settings: of the compression.
+            teacher: of :func:`loaded`; its heads and neurons are sorted.
+
         Raises:
-            OnionError: a file, the run or a setting is invalid.
+            OnionError: a file or a setting is invalid.
         """
-        teacher = loaded(settings)
         task, tokenizer = teacher.task, teacher.tokenizer
         settings = attrs.evolve(
             settings, task=task.name, encoder=settings.run, run_sha256=digest_of_arrays(arrays_of(teacher.network))
@@ -244,22 +251,12 @@ def loaded(settings: CompressSettings) -> Predictor:
         DataError: it was exported, holds several tasks, or its encoder cannot be made smaller, has too few layers, or
             just as many heads, neurons and layers.
     """
-    folder = find_run(settings.run)
-    if is_exported(folder):
-        raise DataError(f"--run: {folder} was made by onion export; compress the run that it was made of")
-    if "tasks" in read_record(folder):
-        raise DataError(f"--run: {folder} holds several tasks; a run of one task can be compressed")
-    predictor = Predictor.load(folder, engine="paddle")
-    encoder = getattr(predictor.network, "encoder", None)
-    if not isinstance(encoder, Encoder):
-        raise DataError(
-            f"--run: {folder} has a {type(encoder or predictor.network).__name__}; runs over BERT, RoBERTa, ERNIE and "
-            "ELECTRA can be compressed"
-        )
-    there = encoder.config.num_hidden_layers
+    predictor, folder = load_teacher(settings.run, "--run")
+    config = encoder_of_layers(predictor, folder, "--run").config
+    there = config.num_hidden_layers
     if settings.layers is not None and settings.layers > there:
         raise DataError(f"--layers {settings.layers}: the run has {there}; choose at most as many")
-    if narrowed_config(encoder.config, settings.width) == encoder.config and settings.layers in (None, there):
+    if narrowed_config(config, settings.width) == config and settings.layers in (None, there):
         raise DataError(f"nothing would become smaller than {folder}; choose a smaller width, or fewer layers")
     return predictor
 

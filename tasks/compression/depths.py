@@ -43,7 +43,6 @@ class Depths(RunnerItem):
             family or has fewer layers; no network is inside the item, or a Widths is.
     """
 
-    keep_for_inference = False
     runs_again = True
     place_rules = (Around(NETWORKS, "leaves out layers of the networks inside it"),)
 
@@ -54,6 +53,11 @@ class Depths(RunnerItem):
         for network in networks:
             for depth in self.depths:
                 layer_map(depth, narrowable(network.encoder).config.num_hidden_layers)
+
+    @property
+    def keep_for_inference(self) -> bool:  # type: ignore[override]  # nobody sets it
+        """Whether it is one size, in which a prediction is made; of several it is that of the whole network."""
+        return len(self.depths) == 1
 
     def check(self, runner: Runner) -> None:
         """Refuse widths inside, whose narrow encoders have all layers."""

@@ -9,7 +9,7 @@ import attrs
 
 from onion.errors import DataError
 from onion.tasks.finetune.declared import setting
-from onion.tasks.finetune.taught_settings import NOT_OFFERED, TaughtSettings
+from onion.tasks.teaching.settings import NOT_OFFERED, TaughtSettings
 from onion.tasks.validators import NATURAL, SHARE, TEXT, as_float
 
 RECIPE: Mapping[str, Any] = {"passes": 3, "batch_size": 32, "learning_rate": 1e-4, "weight_decay": 0.01}

@@ -41,7 +41,6 @@ class Widths(RunnerItem):
             family or has adapters; no network is inside the item, or something that uses gradients is.
     """
 
-    keep_for_inference = False
     runs_again = True
     place_rules = (Around(NETWORKS, "narrows the networks inside it"),)
     transient = ("_narrowed",)  # copies, taken whenever they are used
@@ -53,6 +52,11 @@ class Widths(RunnerItem):
         self._narrowed = [
             {width: Narrowed(narrowable(network.encoder), width) for width in self.widths} for network in networks
         ]
+
+    @property
+    def keep_for_inference(self) -> bool:  # type: ignore[override]  # nobody sets it
+        """Whether it is one size, in which a prediction is made; of several it is that of the whole network."""
+        return len(self.widths) == 1
 
     def check(self, runner: Runner) -> None:
         """Refuse items inside that use gradients, which are whole only behind this item."""

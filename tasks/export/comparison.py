@@ -1,4 +1,4 @@
-"""A model held against the run that it was made of, on the same rows."""
+"""A model beside the run that it was made of, on the same rows."""
 
 from __future__ import annotations
 

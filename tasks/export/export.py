@@ -1,4 +1,4 @@
-"""The job behind ``onion export``: the best model of a run, written for other places and held against the run."""
+"""The job behind ``onion export``: the best model of a run, written for other places and compared with the run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from onion.tasks.export.answers_file import write_answers
 from onion.tasks.export.comparison import answers, compare
 from onion.tasks.export.exported_network import inputs_of
 from onion.tasks.export.graph import graph_of_task
-from onion.tasks.export.manifest import Manifest, is_exported, sums_of
+from onion.tasks.export.manifest import Manifest, refuse_exported, sums_of
 from onion.tasks.export.names import DECODER, HUGGINGFACE, ONNX
 from onion.tasks.export.samples import file_lines, sample_lines
 from onion.tasks.export.vocabulary import with_vocabulary_of
@@ -56,7 +56,7 @@ def export(
         format: ``onnx``, ``paddle`` (a program) or ``huggingface`` (the layout of transformers).
         int8: ``dynamic`` or ``static``: weights of 8 bits in an ONNX model. Default: 32.
         calibrate: for ``static``, a file of rows, as ``onion predict`` reads them from standard input.
-        texts: a file of such rows, which the model is held against. Default: rows of random words.
+        texts: a file of such rows, on which the model is compared with the run. Default: rows of random words.
         vocab: a file of texts whose tokens the model keeps (``vocabulary.py``), in lines of any kind; not with
             ``texts``, nor in transformers' layout. Default: it keeps all.
         task_name: which task of a run of several.
@@ -72,8 +72,7 @@ def export(
     output = Path(output)
     check_new(output)
     folder = find_run(run)
-    if is_exported(folder):
-        raise DataError(f"{folder} was made by onion export; export the run that it was made of.")
+    refuse_exported(folder, "export the run")
     predictor = Predictor.load(folder, settings, task_name)
     made = predictor if vocab is None else with_vocabulary_of(predictor, Path(vocab))
     lines = sample_lines(predictor.task, made.tokenizer) if texts is None else file_lines(Path(texts))
@@ -124,7 +123,7 @@ def check_arguments(
     if vocab is not None and format == HUGGINGFACE:
         raise DataError(f"vocab is for the formats onnx and paddle, not for {format}")
     if vocab is not None and texts is not None:
-        raise DataError("with vocab the model is held against words that it has kept; leave out texts")
+        raise DataError("with vocab the model is compared on words that it has kept; leave out texts")
     for name, path in {"calibrate": calibrate, "texts": texts, "vocab": vocab}.items():
         if path is not None and not Path(path).is_file():
             raise DataError(f"{name}: {path} is no file")

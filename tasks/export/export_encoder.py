@@ -25,7 +25,7 @@ from onion.tasks.export.answers_file import write_answers
 from onion.tasks.export.comparison import Comparison
 from onion.tasks.export.exported_network import inputs_of
 from onion.tasks.export.graph import graph_of_encoder
-from onion.tasks.export.manifest import Manifest, is_exported, sums_of
+from onion.tasks.export.manifest import Manifest, refuse_exported, sums_of
 from onion.tasks.export.names import EMBEDDING, HUGGINGFACE, ONNX, POOLING_FILE
 from onion.tasks.export.samples import file_lines, sample_texts
 from onion.tasks.export.writing import AT_ONCE, check_choices, write_onnx
@@ -53,7 +53,7 @@ def export_encoder(
         pooling: how the vector of a text is made. Default: ``cls``, texts of at most 128 tokens.
         int8: ``dynamic`` or ``static``: weights of 8 bits in an ONNX model. Default: 32.
         calibrate: for ``static``, a file of texts, one a line.
-        texts: a file of texts, one a line, which the encoder is held against. Default: random words.
+        texts: a file of texts, one a line, on which it is compared with the encoder. Default: random words.
 
     Raises:
         DataError: an argument is wrong.
@@ -66,8 +66,7 @@ def export_encoder(
     output, chosen = Path(output), pooling or Pooling(CLS, max_length=MAX_LENGTH)
     check_new(output)
     folder = hub.resolve(encoder)
-    if is_exported(folder):
-        raise DataError(f"{folder} was made by onion export; export the encoder that it was made of.")
+    refuse_exported(folder, "export the encoder")
     own = Embedder.from_pretrained(folder, **attrs.asdict(chosen))
     lines = sample_texts(own.tokenizer, chosen.max_length) if texts is None else file_lines(Path(texts))
     with new_folder(output) as target:

@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 
 from onion.checkpointing.atomic_files import read_file
-from onion.errors import CheckpointError
+from onion.errors import CheckpointError, DataError
 from onion.messages import shown
 from onion.tasks.data.features.hashing import digest_of_file
-from onion.tasks.export.names import FORMATS, MANIFEST
+from onion.tasks.export.names import FORMATS, HUGGINGFACE, MANIFEST
 from onion.tasks.finetune.run_files import write_json
 
 FORMAT_VERSION = 1
@@ -53,6 +53,30 @@ class Manifest:
 def is_exported(folder: Path) -> bool:
     """Return whether a folder was written by ``onion export``."""
     return (folder / MANIFEST).is_file()
+
+
+def refuse_exported(folder: Path, do: str) -> None:
+    """Refuse the folder of an export where the original is needed.
+
+    Args:
+        folder: that may be one.
+        do: what to do with the original, as a sentence that ends in its name, such as ``export the run``.
+
+    Raises:
+        DataError: it was written by ``onion export``.
+    """
+    if is_exported(folder):
+        raise DataError(f"{folder} was made by onion export; {do} that it was made of")
+
+
+def refuse_without_checkpoint(folder: Path) -> None:
+    """Refuse the folder of an export that has no weights of Paddle's layout.
+
+    Raises:
+        CheckpointError: it was exported as ONNX or as a program of Paddle.
+    """
+    if is_exported(folder) and read_manifest(folder).format != HUGGINGFACE:
+        raise CheckpointError(f"{folder} was made by onion export and has no checkpoint; give the run itself")
 
 
 def sums_of(folder: Path) -> dict[str, dict[str, Any]]:

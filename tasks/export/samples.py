@@ -1,4 +1,4 @@
-"""Rows that an exported model is held against, as the lines that ``onion predict`` reads from standard input."""
+"""Rows on which an exported model is compared with its run, as ``onion predict`` reads them from standard input."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from typing import Any
 from onion.checkpointing import checkpoint
 from onion.checkpointing.run_state import best_checkpoint
 from onion.errors import CheckpointError
+from onion.tasks.export.manifest import refuse_without_checkpoint
 from onion.tasks.finetune.frozen_file import whole
 from onion.tasks.finetune.run_files import TASK_FILE, read_json
 from onion.tasks.publishing.weights import is_published, read_network
@@ -22,9 +23,11 @@ def best_weights(folder: Path) -> Mapping[str, Any]:
     """Return the weights of the network in the best checkpoint of a run, or of a model that ``onion push`` has made.
 
     Raises:
-        CheckpointError: there is no complete checkpoint, or the record of the task is damaged.
+        CheckpointError: there is no complete checkpoint, the record of the task is damaged, or the folder was exported
+            for another engine.
         WeightsError: the weights or the config of the model are damaged.
     """
+    refuse_without_checkpoint(folder)
     if is_published(folder):
         return read_network(folder, recorded_task(read_json(folder, TASK_FILE), folder / TASK_FILE).name)
     return weights_in(best_checkpoint(folder), folder)

@@ -21,6 +21,7 @@ from onion.tasks.data.features.examples import Example, Examples
 from onion.tasks.data.features.text_checks import Tally
 from onion.tasks.export.engines import innermost_item
 from onion.tasks.export.exported_network import ExportedNetwork
+from onion.tasks.export.names import POOLING_FILE
 from onion.tasks.finetune.learned_weights import best_weights
 from onion.tasks.finetune.recipes import prediction_onion
 from onion.tasks.finetune.run_files import TASK_FILE, read_json
@@ -136,8 +137,10 @@ def read_task(folder: Path, name: str | None = None) -> Task:
 
     Raises:
         CheckpointError: the folder holds no run, or a damaged one.
-        DataError: a run of several tasks has none of that name, or no name was given.
+        DataError: a run of several tasks has none of that name, or no name was given; or an encoder was exported there.
     """
+    if (folder / POOLING_FILE).is_file() and not (folder / TASK_FILE).is_file():
+        raise DataError(f"{folder} holds an exported encoder, which has no task; onion embed takes it")
     read_record(folder)
     fitted = read_json(folder, TASK_FILE)
     tasks = fitted.get("tasks") if isinstance(fitted, dict) else None

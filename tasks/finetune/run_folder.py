@@ -170,14 +170,25 @@ def _differences_of_part(there: Mapping[str, Any], here: Mapping[str, Any]) -> I
             yield f"{name} {given[0]} there, {given[1]} here"
         elif endings[0] != endings[1]:
             yield f"the {name} file ends in {endings[0] or 'nothing'} there, in {endings[1] or 'nothing'} here"
+    elsewhere = {name for name, digest in BY_CONTENT.items() if there.get(digest) and here.get(digest)}
     # A run of an earlier version of onion has no record of the settings that have come since: they are the default.
     one, other = ({**DEFAULTS, **record, **record.get(FITTED, {})} for record in (there, here))
-    apart_from = {"train", "dev", "options", "loggers", "shard_optimizer", FITTED, *_unknown_then(there, here)}
+    apart_from = {
+        "train",
+        "dev",
+        "options",
+        "loggers",
+        "shard_optimizer",
+        FITTED,
+        *_unknown_then(there, here),
+        *elsewhere,
+    }
     for name in sorted((one.keys() | other.keys()) - apart_from):
         if one.get(name) != other.get(name):
             file = name.removesuffix("_sha256")
             told = f"{name} {apart(one.get(name), other.get(name))}"
-            yield told if file == name else f"the {file} file has other content"
+            thing = f"the weights of the {file} are" if file in BY_CONTENT else f"the {file} file has"
+            yield told if file == name else f"{thing} {'others' if file in BY_CONTENT else 'other content'}"
 
 
 def _unknown_then(there: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]:
@@ -185,6 +196,14 @@ def _unknown_then(there: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]
     fitted = here.get(FITTED, {})
     return set(kind_of(fitted["task"]).adjustable()) - there.get(FITTED, {}).keys() if "task" in fitted else set()
 
+
+BY_CONTENT = {
+    "run": "run_sha256",
+    "encoder": "run_sha256",  # of a compression, which begins with the run
+    "teacher": "teacher_sha256",
+    "logits": "teacher_sha256",  # a folder that holds those of other examples is refused on its own
+}
+"""Folders in the records of trainings by a teacher -> the checksum by which another place is the same one."""
 
 DEFAULTS = {name: plain_values(None, None, default) for name, (_, default) in declared_in(Settings).items()}
 

@@ -126,10 +126,13 @@ def _dataset(source: str) -> str | None:
 
 def _summary(trained: Trained) -> str:
     began = trained.record.get("init_from") or trained.record["encoder"]
+    made = f"the encoder `{began}` ({trained.family}), fine-tuned"
+    if "run_sha256" in trained.record:  # what it was made of is a folder, which says nothing to others
+        made = f"some layers of a trained model ({trained.family}), which taught them (`onion compress`),"
     labels = getattr(trained.task, "labels", None)
     told = f" Its labels: {', '.join(f'`{label}`' for label in labels)}." if labels else ""
     return (
-        f"A model for `{trained.task.name}`: the encoder `{began}` ({trained.family}), fine-tuned with onion, a "
+        f"A model for `{trained.task.name}`: {made} with onion, a "
         f"composable training loop for PaddlePaddle (`onion-paddle` on PyPI).{told}"
     )
 

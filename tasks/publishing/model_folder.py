@@ -21,6 +21,7 @@ from onion.models.pretrained_config import PretrainedConfig
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.prepared import HUB
+from onion.tasks.export.manifest import refuse_without_checkpoint
 from onion.tasks.finetune.learned_weights import weights_in
 from onion.tasks.finetune.predictor import head_of, read_task, weights_of_task
 from onion.tasks.finetune.recipes import PREFIX
@@ -67,6 +68,7 @@ def write_model(
         DataError: there is no such task.
         WeightsError: a file cannot be written.
     """
+    refuse_without_checkpoint(run)
     task = task or read_task(run, task_name)
     config, best = read_config(run / "config.json"), best_checkpoint(run)
     weights = weights_in(best, run)

@@ -74,6 +74,7 @@ class Augmentation:
         splitting: one of ``onion.models.words.names.SPLITTINGS``.
         seed: of all copies.
         weights: way -> how often it is drawn, in proportion. Default: all that the splitting allows equally often.
+        unknown: what the unknown word is written as. Default ``[UNK]``.
 
     Raises:
         DataError: a way is unknown, or no weight is above 0.
@@ -81,9 +82,15 @@ class Augmentation:
     """
 
     def __init__(
-        self, texts: Iterable[str], splitting: str, seed: int, weights: Mapping[str, float] | None = None
+        self,
+        texts: Iterable[str],
+        splitting: str,
+        seed: int,
+        weights: Mapping[str, float] | None = None,
+        unknown: str = UNKNOWN,
     ) -> None:
         self._splitting, self._seed, self._split = splitting, seed, splitter(splitting)
+        self._unknown_word = unknown
         ways: dict[str, Callable[[list[str], Random], list[str]]] = {UNKNOWN_WORDS: _unknown, SPAN: _span}
         if splitting == CHINESE:
             self._parts = PartsOfSpeech.of(texts)
@@ -105,7 +112,8 @@ class Augmentation:
         """
         chance = Random(f"{self._seed} {example} {copy}")  # noqa: S311  nothing secret
         way = chance.choices(self._ways, self._weights)[0]
-        return [joined(way(self._split(text), chance), self._splitting) for text in texts]
+        altered = (joined(way(self._split(text), chance), self._splitting) for text in texts)
+        return [text.replace(UNKNOWN, self._unknown_word) for text in altered]
 
     def _same_part(self, words: list[str], chance: Random) -> list[str]:
         return [self._parts.like(word, chance) if chance.random() < CHANCE else word for word in words]

@@ -12,27 +12,32 @@ from paddle import nn
 from onion import GradientMachine, Runner, RunnerItem
 from onion.errors import DataError
 from onion.models.auto import new_encoder
+from onion.models.pretrained_encoder import arrays_of
 from onion.models.tokenizer import Tokenizer
 from onion.models.words.config import WordsConfig
+from onion.models.words.names import UNKNOWN
 from onion.models.words.tokenizer import word_tokenizer
 from onion.paths import anchored
 from onion.tasks.data.data_files import DataFiles
 from onion.tasks.data.features.cache import cached_features
+from onion.tasks.data.features.hashing import digest_of_arrays
 from onion.tasks.data.prepared import named, prepared
 from onion.tasks.finetune.fine_tune import Job, Trained, completed, returning
 from onion.tasks.finetune.predictor import Predictor
-from onion.tasks.finetune.run_folder import RunFolder, find_run, read_record
+from onion.tasks.finetune.run_folder import RunFolder
 from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.matching import PAIRWISE, Matching
 from onion.tasks.networks.distillation import SoftTargetsLoss
 from onion.tasks.students import tiny
-from onion.tasks.students.comparison import compared
 from onion.tasks.students.kept_logits import KeptLogits
 from onion.tasks.students.known_labels import KnownLabels, OfKnownLabels
 from onion.tasks.students.lessons import LabelledTask, Lessons
 from onion.tasks.students.settings import TINY, DistillSettings
 from onion.tasks.students.teacher_logits import TeacherLogits
+from onion.tasks.students.unknown_words import unknown_word
 from onion.tasks.students.vocabulary import frequent_words
+from onion.tasks.teaching.comparison import compared
+from onion.tasks.teaching.teacher import encoder_of_layers, load_teacher
 
 LOGITS_FOLDER = "teacher"
 """The folder of the teacher's logits in that of a run."""
@@ -50,8 +55,8 @@ def distill(
 ) -> Runner:
     """Return the runner that trains a small student by a teacher; nothing is run yet.
 
-    After the run, ``onion evaluate``, ``onion predict`` and ``Predictor.load`` take the output folder as they take that
-    of the teacher.
+    After the run, the output folder is a run like any other: ``onion evaluate``, ``onion predict`` and
+    ``Predictor.load`` take it.
 
         runner = distill("teacher", "train.tsv", "dev.tsv", "student", "bow", unlabelled="more.tsv", copies=4)
         runner.run(passes=10)
@@ -117,15 +122,22 @@ class StudentJob(Job):
         Raises:
             OnionError: a file, the teacher or a setting is invalid, or a library is missing.
         """
-        teacher, task = loaded(settings.teacher)
-        settings = attrs.evolve(settings, task=task.name, encoder=settings.student)
+        teacher, task = loaded(settings)
+        digest = digest_of_arrays(arrays_of(teacher.network))
+        settings = attrs.evolve(settings, task=task.name, encoder=settings.student, teacher_sha256=digest)
         files = DataFiles.of(settings.train, settings.dev, settings.columns, settings.seed, task.together)
         assert files.dev is not None
         more = settings.unlabelled
         unlabelled = None if more is None else prepared(more, settings.columns, labelled=False)
         with named(files.train, settings.train):
             lessons = Lessons.of(
-                task, files.train, unlabelled, copies=settings.copies, words=settings.words, seed=settings.seed
+                task,
+                files.train,
+                unlabelled,
+                copies=settings.copies,
+                words=settings.words,
+                seed=settings.seed,
+                unknown=unknown_word(teacher.tokenizer) if settings.student == TINY else UNKNOWN,
             )
         tokenizer = tokenizer_of(settings, teacher, lessons)
         train_set = cached_features(task, lessons.path, tokenizer)
@@ -149,34 +161,34 @@ class StudentJob(Job):
         runner = super().onion(output, force_resume)
         if not self.settings.teacher_weight:
             return runner
-        machine, teaching = self._taught(output)
+        runner[RunFolder].look()  # the folder of another run is told of before the logits in it
+        machine, teaching = self._taught(output, force_resume)
         rings = KnownLabels(self.lessons.labelled), *teaching
         # Just outside the gradient machine: further out, Accumulate takes batches that they would not see.
         return runner.insert_before(GradientMachine, *rings).replace(GradientMachine, machine)
 
-    def _taught(self, output: Path) -> tuple[GradientMachine, list[RunnerItem]]:
+    def _taught(self, output: Path, force_resume: bool) -> tuple[GradientMachine, list[RunnerItem]]:
         """Return the gradient machine with the teacher in its loss, and the rings that bring what it says."""
         settings, teacher = self.settings, self.teacher
         if settings.student == TINY:
             return tiny.machine(self.network, teacher.network, settings), tiny.teaching(teacher.network)
-        folder = output / LOGITS_FOLDER if settings.logits is None else anchored(settings.logits)
-        logits = KeptLogits(folder, teacher, self.lessons.path, (len(self.train_set), len(self.lessons.task.labels)))
+        shape = len(self.train_set), len(self.lessons.task.labels)
+        own = settings.logits is None
+        folder = output / LOGITS_FOLDER if own else anchored(str(settings.logits))
+        logits = KeptLogits(folder, teacher, self.lessons.path, shape, replaces=own and force_resume)
         logits.check()  # before the folder of the run is made
         loss = SoftTargetsLoss(OfKnownLabels(self.network), settings.teacher_weight, settings.temperature)
         return GradientMachine(self.network, loss), [TeacherLogits(logits)]
 
 
-def loaded(name_or_folder: str) -> tuple[Predictor, LabelledTask]:
+def loaded(settings: DistillSettings) -> tuple[Predictor, LabelledTask]:
     """Load a teacher, and return its task too.
 
     Raises:
         CheckpointError: the folder has no run, or no complete checkpoint.
-        DataError: it is of a task that students do not learn.
+        DataError: it is of a task that students do not learn, or has no layers for a tiny student.
     """
-    folder = find_run(name_or_folder)
-    if "tasks" in read_record(folder):
-        raise DataError(f"--teacher: {folder} holds several tasks; a teacher has one")
-    teacher = Predictor.load(folder)
+    teacher, folder = load_teacher(settings.teacher, "--teacher")
     task = teacher.task
     if not isinstance(task, LabelledTask):
         raise DataError(f"--teacher: {folder} is of the task {task.name}; students learn classification and matching")
@@ -184,6 +196,8 @@ def loaded(name_or_folder: str) -> tuple[Predictor, LabelledTask]:
         raise DataError(
             f"--teacher: {folder} learned from pairs of a better and a worse text; students need judged rows"
         )
+    if settings.student == TINY:
+        encoder_of_layers(teacher, folder, "--teacher")
     return teacher, task
 
 

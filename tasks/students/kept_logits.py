@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -24,12 +24,14 @@ from onion import Forward, HookIterator, Runner, RunnerItem, State
 from onion.checkpointing.atomic_files import read_file, replace_file
 from onion.checkpointing.lock import locked
 from onion.errors import CheckpointError
+from onion.models.words.names import UNKNOWN
 from onion.tasks.collector import Collector
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.features.hashing import digest_of_file, digest_of_tokenizer
 from onion.tasks.data.rows import Row
 from onion.tasks.finetune.predictor import CHUNK, Predictor
 from onion.tasks.finetune.recipes import in_order
+from onion.tasks.students.unknown_words import as_read_by, unknown_word
 
 LOGITS_FILE, ABOUT_FILE = "logits.npy", "logits.json"
 Shape = tuple[int, int]
@@ -44,6 +46,7 @@ class KeptLogits:
         teacher: computes them.
         path: the file, read by the teacher's task, each row of which is one example.
         shape: rows of the file, and classes.
+        replaces: whether logits of another teacher or of other texts are replaced. Default False: they are refused.
         digest: of the teacher and the file.
     """
 
@@ -51,6 +54,7 @@ class KeptLogits:
     teacher: Predictor
     path: Path
     shape: Shape
+    replaces: bool = False
     digest: str = attrs.field(init=False)
 
     @digest.default
@@ -59,22 +63,31 @@ class KeptLogits:
 
     def check(self) -> None:
         """Raise a CheckpointError if the folder holds other logits, or damaged ones; nothing is written."""
-        done_in(self.folder, self.digest, self.shape)
+        self._done()
 
-    def complete(self, quiet: bool = False) -> np.ndarray:
+    def _done(self) -> int:
+        try:
+            return done_in(self.folder, self.digest, self.shape)
+        except CheckpointError:
+            if self.replaces:
+                return 0
+            raise
+
+    def complete(self, quiet: bool = False, stopped: Callable[[], bool] = lambda: False) -> np.ndarray:
         """Return the logits, float32 [examples, classes], mapped; compute those that are missing.
 
         Args:
             quiet: whether no progress is shown. Default False: it is, on a terminal.
+            stopped: asked after every chunk whether to leave; the rest is then missing. Default: never.
 
         Raises:
             CheckpointError: the folder holds those of another teacher or other texts, is damaged, or cannot be
                 written.
         """
         with self._held():
-            done = done_in(self.folder, self.digest, self.shape)
+            done = self._done()
             if done < self.shape[0]:
-                self._compute(done, quiet)
+                self._compute(done, quiet, stopped)
             return mapped(self.folder)
 
     @contextmanager
@@ -87,11 +100,13 @@ class KeptLogits:
         except OSError as error:
             raise CheckpointError(f"{self.folder}: cannot keep the teacher's logits: {error.strerror}.") from None
 
-    def _compute(self, done: int, quiet: bool) -> None:
+    def _compute(self, done: int, quiet: bool, stopped: Callable[[], bool]) -> None:
+        if not done:
+            (self.folder / ABOUT_FILE).unlink(missing_ok=True)
         kept = mapped(self.folder, "r+") if done else _made(self.folder, self.shape)
         rows = islice(self.teacher.task.rows(self.path, labelled=False), done, None)
         with tqdm(total=self.shape[0], initial=done, desc="teacher", unit=" rows", disable=quiet or None) as bar:
-            while some := list(islice(rows, CHUNK)):
+            while not stopped() and (some := list(islice(rows, CHUNK))):
                 kept[done : done + len(some)] = logits_of(self.teacher, some)
                 done += len(some)
                 kept.flush()
@@ -122,7 +137,10 @@ def done_in(folder: Path, digest: str, shape: Shape) -> int:
             f"{folder} holds damaged logits of a teacher; delete the folder to compute them again."
         ) from None
     if of != digest or not fits:
-        raise CheckpointError(f"{folder} holds the logits of another teacher or of other texts; choose another folder.")
+        raise CheckpointError(
+            f"{folder} holds the logits of another teacher or of other texts; delete it, or keep these ones elsewhere "
+            "with --logits."
+        )
     return done
 
 
@@ -147,7 +165,7 @@ def _made(folder: Path, shape: Shape) -> np.memmap:
 def logits_of(teacher: Predictor, rows: list[Row]) -> np.ndarray:
     """Return a teacher's logits, float32 [rows, classes], of rows of which each is one example."""
     task, tokenizer = teacher.task, teacher.tokenizer
-    examples = Examples.of(task.features(rows, tokenizer, False, Counter()))
+    examples = Examples.of(task.features(as_read_by(tokenizer, rows), tokenizer, False, Counter()))
     collector = Collector(len(rows))
     Runner(in_order(task, examples, tokenizer.pad_id), collector, _Arrays(), Forward(teacher.network)).run(passes=1)
     return np.stack(collector.found)
@@ -168,6 +186,8 @@ def digest_of_teacher(teacher: Predictor, path: Path) -> str:
         found.update(name.encode())
         found.update(value.astype("float32").numpy().tobytes())
     features = json.dumps(teacher.task.features_record(), sort_keys=True)
-    for part in (digest_of_tokenizer(teacher.tokenizer), features, digest_of_file(path)):
+    unknown = unknown_word(teacher.tokenizer)
+    own = [] if unknown == UNKNOWN else [unknown]
+    for part in (digest_of_tokenizer(teacher.tokenizer), features, digest_of_file(path), *own):
         found.update(part.encode())
     return found.hexdigest()

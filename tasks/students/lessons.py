@@ -11,6 +11,7 @@ from pathlib import Path
 
 import attrs
 
+from onion.models.words.names import UNKNOWN
 from onion.models.words.splitting import splitting_of
 from onion.tasks.classification import Classification
 from onion.tasks.data.features.hashing import digest_of_file
@@ -51,7 +52,14 @@ class Lessons:
 
     @classmethod
     def of(
-        cls, task: LabelledTask, train: Path, unlabelled: Path | None, copies: int, words: str, seed: int
+        cls,
+        task: LabelledTask,
+        train: Path,
+        unlabelled: Path | None,
+        copies: int,
+        words: str,
+        seed: int,
+        unknown: str = UNKNOWN,
     ) -> Lessons:
         """Read the files, and write that of all rows and copies unless it is there.
 
@@ -62,6 +70,7 @@ class Lessons:
             copies: altered copies of each row.
             words: how texts are split into words, or ``auto``: what suits the training texts.
             seed: of the copies.
+            unknown: the unknown word in copies. Default ``[UNK]``.
 
         Raises:
             DataError: a file is invalid, or has a label that the task does not know; file and line are named.
@@ -75,8 +84,10 @@ class Lessons:
         files = [None if path is None else digest_of_file(path) for path in (train, unlabelled)]
         about = {"lessons": VERSION, "files": files, "task": task.record()}
         drawn = {"copies": copies, "seed": seed, "splitting": splitting} if copies else {}
+        if copies and unknown != UNKNOWN:
+            drawn["unknown"] = unknown
         both = [*rows, *more]
-        augment = Augmentation(_texts(both), splitting, seed) if copies else None
+        augment = Augmentation(_texts(both), splitting, seed, unknown=unknown) if copies else None
         path = written(digest({**about, **drawn}), ".jsonl", lambda: _lines(task, both, len(rows), copies, augment))
         return cls(task, both, len(rows), splitting, path)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -10,7 +10,7 @@ import attrs
 from onion.errors import DataError
 from onion.models.words.names import KINDS, SPLITTINGS
 from onion.tasks.finetune.declared import setting
-from onion.tasks.finetune.taught_settings import TaughtSettings
+from onion.tasks.teaching.settings import NOT_OFFERED, TaughtSettings
 from onion.tasks.validators import COUNT, NATURAL, PART, POSITIVE, TEXT, as_float, one_of
 
 TINY = "tiny"
@@ -32,10 +32,15 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 
 @attrs.frozen(kw_only=True)
 class DistillSettings(TaughtSettings):
-    """What ``onion distill`` is asked to do; ``task`` and its options are the teacher's."""
+    """What ``onion distill`` is asked to do; ``task`` and its options are the teacher's.
+
+    Attributes:
+        teacher_sha256: of the teacher's weights, so that a training is not resumed with another teacher.
+    """
 
     called: ClassVar[str] = "a distillation"
     required: ClassVar[tuple[str, ...]] = ("teacher", "student", "train", "dev")
+    not_offered: ClassVar[tuple[str, ...]] = (*NOT_OFFERED, "teacher_sha256")
 
     task: str = setting("data", "the teacher's", TEXT, "classification")
     teacher: str = setting("model", "run of onion train to learn from", TEXT, metavar="DIR|NAME")
@@ -68,6 +73,8 @@ class DistillSettings(TaughtSettings):
         metavar="DIR",
     )
 
+    teacher_sha256: str | None = None
+
     @teacher_weight.validator
     def _something_to_learn(self, _: Any, teacher_weight: float) -> None:
         if not teacher_weight and (self.unlabelled is not None or self.copies):
@@ -75,6 +82,18 @@ class DistillSettings(TaughtSettings):
                 "teacher_weight is 0, but rows without labels and altered copies are learned from the teacher only; "
                 "leave out unlabelled and copies, or set teacher_weight above 0"
             )
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse settings that would change nothing."""
+        of_words = self.student != TINY
+        self._refuse_idle(("layers",), of_words, f"{self.student} has no layers of its teacher")
+        self._refuse_idle(("vocabulary", "logits"), not of_words, f"{TINY} has its teacher's words, and asks it anew")
+        self._refuse_idle(("logits", "temperature"), not self.teacher_weight, "teacher_weight is 0")
+
+    def _refuse_idle(self, names: Sequence[str], idle: bool, why: str) -> None:
+        for name in names if idle else ():
+            if getattr(self, name) != getattr(attrs.fields(type(self)), name).default:
+                raise DataError(f"{name} has no effect: {why}; leave it out")
 
     @classmethod
     def recipe(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:

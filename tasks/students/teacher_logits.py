@@ -33,8 +33,8 @@ class TeacherLogits(RunnerItem):
         self._rows: np.ndarray | None = None
 
     def initialize(self, state: State) -> HookIterator:
-        """Compute what is missing, and map the rest."""
-        self._rows = self.logits.complete(self.quiet)
+        """Compute what is missing, and map the rest; a run that is stopped meanwhile ends before its first batch."""
+        self._rows = self.logits.complete(self.quiet, lambda: state.stopped is not None)
         yield
         self._rows = None
 

@@ -21,7 +21,7 @@ def study(tmp_path):
 
 def result(teacher, accuracy, faster):
     sides = {
-        name: {"accuracy": accuracy, "times_faster": faster, "changed": 0.02, "megabytes": 8.0}
+        name: {"accuracy": accuracy, "times_faster": faster, "changed": 0.02, "megabytes": 8.0, "seconds_per_1000": 2.5}
         for name in (RUN, *FORMS)
     }
     sides[TEACHER] = {"accuracy": teacher, "times_faster": 1.0, "changed": 0.0}
@@ -64,9 +64,9 @@ def test_the_page_compares_with_the_whole_model_of_the_same_seed(study):
         study.keep(Run("mrpc", "width 0.5", seed), result(teacher, half, 3.2))
     page = study.page()
     assert "## mrpc, of minilm" in page
-    assert "| whole | Paddle | 80.0 | 82.0 | not run yet | +0.0 | 1.0 |  | 0.0 % |" in page
-    assert "| width 0.5 | Paddle | 79.0 | 80.0 | not run yet | -1.5 | 3.2 | 8.0 | 2.0 % |" in page
-    assert "| half the layers | Paddle | not run yet | not run yet | not run yet |  |  |  |  |" in page
+    assert "| whole | Paddle | 80.0 | 82.0 | not run yet | +0.0 |  | 1.0 |  | 0.0 % |" in page
+    assert "| width 0.5 | Paddle | 79.0 | 80.0 | not run yet | -1.5 | 2.50 | 3.2 | 8.0 | 2.0 % |" in page
+    assert "| half the layers | Paddle | not run yet | not run yet | not run yet |  |  |  |  |  |" in page
 
 
 def test_the_page_says_whether_the_goal_was_reached(study):

@@ -4,6 +4,7 @@ from argparse import Namespace
 
 import pytest
 
+from benchmarks.frame.study import sum_of
 from benchmarks.students import LABELLED, SEEDS, STUDENTS, Run, Students, draw, interval
 
 
@@ -55,6 +56,26 @@ def test_every_run_has_a_result_of_its_own(study):
     assert study.line(Run("sst-2", "bow", "unlabelled", 2)).endswith(
         "--logits {own}/logits-more --unlabelled {own}/more.tsv --output {run}"
     )
+    assert "--logits" not in study.line(Run("sst-2", "tiny", "teacher", 2))
+
+
+def test_other_rows_are_drawn_into_another_folder(study):
+    run = Run("sst-2", "bow", "alone", 1)
+    before = study.own(run)
+    study.files(run)[0].write_text("label\ttext_a\n0\tother\n", encoding="utf-8")
+    sum_of.cache_clear()
+    assert study.own(run) != before
+
+
+def test_a_page_with_more_figures_is_left_as_it_is(study, capsys):
+    table = study.given.table
+    study.keep(Run("sst-2", "teacher"), report(0.86))
+    study.write_page(table)
+    page = table.read_text(encoding="utf-8")
+    study.path(Run("sst-2", "teacher")).unlink()  # as on another machine
+    study.write_page(table)
+    assert table.read_text(encoding="utf-8") == page
+    assert "it has more figures than there are results here" in capsys.readouterr().err
 
 
 def test_the_page_has_figures_gains_and_costs(study):

@@ -1,10 +1,13 @@
 """The example of DynaBERT: every size is measured, the whole one is none the worse, and it goes on where it was."""
 
+import shutil
+
 import numpy as np
 import pytest
 
 from onion.tasks.finetune.fine_tune import train
 from onion.tasks.finetune.inference import evaluate
+from onion.tasks.finetune.learned_weights import best_weights
 from onion.tasks.finetune.settings import Settings
 from tests.examples.in_process import run_example
 from tests.tasks.helpers import films, tiny_encoder, write_tsv
@@ -34,3 +37,8 @@ def test_every_size_is_trained_and_measured(place):
     assert "Depths(depths=[2, 1])" in drawing
     again, _ = run_example("dynabert.py", *words)
     assert again["accuracy"] == told["accuracy"]
+    weights = best_weights(place / "out" / "depths")
+    shutil.rmtree(place / "out" / "depths")  # it was killed between its two trainings
+    run_example("dynabert.py", *words)
+    resumed = best_weights(place / "out" / "depths")
+    assert all(np.array_equal(resumed[name], weights[name]) for name in weights)

@@ -66,6 +66,11 @@ def test_a_compressed_run_is_smaller_and_read_like_every_run(
     assert predicted["label"] == "good"
 
 
+def job_of(given):
+    settings = CompressSettings.of(given)
+    return CompressJob.of(settings, module.loaded(settings))
+
+
 def logits(network, job):
     batch = job.task.collate(Examples.of([job.dev_set[row] for row in range(8)]), job.tokenizer.pad_id)
     network.eval()
@@ -73,7 +78,7 @@ def logits(network, job):
 
 
 def test_it_begins_with_what_matters_most_and_with_the_head(given, run):
-    job = CompressJob.of(CompressSettings.of(given(width=0.5)))
+    job = job_of(given(width=0.5))
     original = Predictor.load(run)
     close(logits(job.teacher.network, job), logits(original.network, job))  # sorted, and the same
     ours, theirs = (dict(each.named_parameters()) for each in (job.network, job.teacher.network))
@@ -84,7 +89,7 @@ def test_it_begins_with_what_matters_most_and_with_the_head(given, run):
 
 
 def test_layers_alone_are_copies(given, run):
-    job = CompressJob.of(CompressSettings.of(given(layers=1)))
+    job = job_of(given(layers=1))
     ours = dict(job.network.named_parameters())
     theirs = dict(Predictor.load(run).network.named_parameters())
     for path, parameter in ours.items():
@@ -94,7 +99,7 @@ def test_layers_alone_are_copies(given, run):
 def test_the_loss_at_the_full_size_is_none(given, tmp_path, monkeypatch):
     """A student that is its teacher, without dropout, has nothing to learn; the command refuses to train it."""
     monkeypatch.setattr(module, "loaded", lambda settings: Predictor.load(settings.run))
-    job = CompressJob.of(CompressSettings.of(given(layers=2)))
+    job = job_of(given(layers=2))
     runner = job.onion(tmp_path / "out")
     student = runner[GradientMachine].network
     student.eval()
@@ -121,7 +126,7 @@ def test_the_teacher_is_not_trained_and_labels_are_not_read(given, films_folder,
 def test_it_resumes_exactly(changes, given, tmp_path):
     def make(folder):
         settings = given(**changes, test_every=3)
-        return CompressJob.of(CompressSettings.of(settings)).onion(folder / "out")
+        return job_of(settings).onion(folder / "out")
 
     assert_resumes_exactly(make, tmp_path, steps=6, cuts=[4])
 
@@ -168,7 +173,7 @@ def test_a_training_is_not_resumed_with_another_teacher(given, make_settings, tm
     train(CompressSettings.of(settings), tmp_path / "out", quiet=True)
     shutil.rmtree(tmp_path / "teacher")
     fine_tuned(make_settings(passes=1, seed=2), tmp_path / "teacher")
-    with pytest.raises(CheckpointError, match="the run file has other content"):
+    with pytest.raises(CheckpointError, match="the weights of the run are others"):
         train(CompressSettings.of(settings), tmp_path / "out", quiet=True)
 
 
@@ -210,7 +215,7 @@ def test_a_link_is_not_replaced(given, run, tmp_path):
 
 def test_an_export_is_not_compressed(given, run, tmp_path):
     export(run, tmp_path / "model")
-    with pytest.raises(DataError, match="was made by onion export; compress the run that it was made of"):
+    with pytest.raises(DataError, match="was made by onion export; give --run the run that it was made of"):
         train(CompressSettings.of(given(run=str(tmp_path / "model"), width=0.5)), tmp_path / "out")
 
 
@@ -227,6 +232,15 @@ def test_a_run_that_was_killed_at_the_exchange_of_its_export_goes_on(given, tmp_
     train(settings, out, quiet=True, exporting={"int8": "dynamic"})
     assert is_exported(out / "export")
     assert not list(out.glob(".export*"))
+
+
+def test_what_a_killed_export_left_is_removed(given, tmp_path):
+    settings, out = CompressSettings.of(given(width=0.5, passes=1)), tmp_path / "out"
+    train(settings, out, quiet=True)
+    (out / "..export.new.x1y2z3" / "folder").mkdir(parents=True)
+    train(settings, out, quiet=True, exporting={"int8": "dynamic"})
+    assert is_exported(out / "export")
+    assert not [path for path in out.iterdir() if "export." in path.name]
 
 
 def no_room(*arguments, **more):
@@ -286,9 +300,9 @@ def test_it_cannot_be_pushed_since_transformers_has_no_such_encoder(given, tmp_p
         ({"layers": 3}, "--layers 3: the run has 2; choose at most as many"),
         ({"layers": 2}, "nothing would become smaller than"),
         ({"width": 0.999}, "nothing would become smaller than"),
-        ({"width": 2}, "width"),
+        ({"width": 2}, "width must be a number > 0 and <= 1"),
         ({"width": 0.5, "lora_rank": 2}, "unknown setting 'lora_rank'"),
-        ({"layers": 0}, "layers"),
+        ({"layers": 0}, "layers must be an integer >= 1"),
     ],
 )
 def test_what_is_refused(changes, told, given, tmp_path):

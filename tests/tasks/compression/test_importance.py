@@ -1,6 +1,5 @@
 """Importance against derivatives by masks; sorting; what the measuring leaves as it was."""
 
-import attrs
 import numpy as np
 import paddle
 import pytest
@@ -115,4 +114,3 @@ def test_the_figures_are_of_the_sizes_of_the_encoder(network):
     config = network.encoder.config
     assert importance.heads.shape == (config.num_hidden_layers, config.num_attention_heads)
     assert importance.neurons.shape == (config.num_hidden_layers, config.intermediate_size)
-    assert attrs.evolve(config) == config

@@ -11,6 +11,7 @@ from onion import (
     GradientMachine,
     MixedPrecision,
     NanGuard,
+    Observer,
     OutputsToBatch,
     ParameterUpdater,
     Runner,
@@ -20,6 +21,7 @@ from onion import (
 )
 from onion.device import to_arrays
 from onion.errors import CompositionError
+from onion.inference import inference_runner
 from onion.models.hidden_states import WithHiddenStates
 from onion.models.narrowing import narrow
 from onion.tasks.compression.depths import Depths
@@ -114,6 +116,22 @@ def test_a_test_at_a_width_measures_the_narrowed_network():
     metric = Logits()
     Runner(Batches(batches()[:1]), Evaluator(metric), Widths([0.5], network), Forward(network)).run(passes=1)
     close(metric.found[0], outputs(narrowed(0.5)))
+
+
+def test_what_predicts_has_the_width_of_an_item_with_one_only():
+    network, batch = classifier(), batches()[0]
+    network.eval()
+
+    def predicted(*items):
+        seen = []
+        watch = Observer(on_batch_end=lambda state: seen.append(state.outputs.numpy()))
+        Runner(Batches([batch]), watch, inference_runner(Runner(*items, Forward(network)))).run(passes=1)
+        return seen[0]
+
+    close(predicted(Widths([0.5], network)), outputs(narrowed(0.5)))
+    close(predicted(Widths([0.5, 0.25], network)), outputs(network))
+    close(predicted(Depths([2], network)), predicted(Widths([1.0], network), Depths([2], network)))
+    assert np.abs(predicted(Depths([2], network)) - outputs(network)).max() > 1e-3
 
 
 def dynabert(depths=(4, 2)):

@@ -1,6 +1,7 @@
 """Students of a trained model: they learn, resume, predict and are measured as every run; what is refused."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from onion import GradientMachine, Observer, OnionError, Saver
 from onion.cli import main
 from onion.errors import CheckpointError, DataError
+from onion.tasks.finetune.fine_tune import train as fine_tuned
 from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.run_folder import read_json
 from onion.tasks.publishing.push import write
@@ -176,6 +178,10 @@ def test_recipes_and_what_is_given_over_them(given):
         ({"encoder": "minilm"}, "unknown setting 'encoder'; a distillation has teacher"),
         ({"temperature": 0}, "temperature must be a number > 0"),
         ({"student": "tiny", "layers": 3}, "--layers 3: the teacher has 2; choose at most as many"),
+        ({"student": "tiny", "vocabulary": 9}, "vocabulary has no effect: tiny has its teacher's words"),
+        ({"student": "tiny", "logits": "kept"}, "logits has no effect: tiny has its teacher's words, and asks it anew"),
+        ({"layers": 9}, "layers has no effect: bow has no layers of its teacher; leave it out"),
+        ({"teacher_weight": 0, "temperature": 2}, "temperature has no effect: teacher_weight is 0"),
         ({"teacher": "nowhere"}, "nowhere holds no run of onion"),
         ({"words": "chinese", "train": "{empty}"}, "there is nothing|no row|is empty"),
     ],
@@ -220,6 +226,36 @@ def test_logits_of_other_texts_are_refused(given, more, tmp_path):
     with pytest.raises(CheckpointError, match="holds the logits of another teacher or of other texts"):
         distill(output=tmp_path / "other", **given(logits=logits, unlabelled=str(more)))
     assert not (tmp_path / "other").exists()
+
+
+def test_another_teacher_or_other_rows_need_force_and_the_same_ones_may_have_moved(
+    given, make_settings, films_folder, tmp_path
+):
+    fine_tuned(make_settings(passes=1), tmp_path / "teacher")
+    settings = given(teacher=str(tmp_path / "teacher"), passes=1)
+    train(DistillSettings.of(settings), tmp_path / "out", quiet=True)
+    (tmp_path / "teacher").rename(tmp_path / "moved")
+    moved = {**settings, "teacher": str(tmp_path / "moved")}
+    assert train(DistillSettings.of(moved), tmp_path / "out", quiet=True).report["step"] == 4
+    fine_tuned(make_settings(passes=1, seed=2), tmp_path / "teacher")
+    with pytest.raises(CheckpointError, match=r"out holds another run .*the weights of the teacher are others"):
+        train(DistillSettings.of(settings), tmp_path / "out", quiet=True)
+    fewer = write_tsv(tmp_path / "fewer.tsv", films(64, seed=1))
+    with pytest.raises(CheckpointError, match="out holds another run"):
+        train(DistillSettings.of({**moved, "train": str(fewer)}), tmp_path / "out", quiet=True)
+    forced = DistillSettings.of({**moved, "train": str(fewer), "passes": 4})
+    assert train(forced, tmp_path / "out", force_resume=True, quiet=True).report["step"] > 4
+    assert np.load(tmp_path / "out" / "teacher" / LOGITS_FILE).shape == (64, 2)
+
+
+def test_a_tiny_student_does_not_resume_with_another_teacher(given, make_settings, tmp_path):
+    fine_tuned(make_settings(passes=1), tmp_path / "teacher")
+    settings = DistillSettings.of(given(student="tiny", teacher=str(tmp_path / "teacher"), **{**TINY, "passes": 1}))
+    train(settings, tmp_path / "out", quiet=True)
+    shutil.rmtree(tmp_path / "teacher")
+    fine_tuned(make_settings(passes=1, seed=2), tmp_path / "teacher")
+    with pytest.raises(CheckpointError, match="the weights of the teacher are others"):
+        train(settings, tmp_path / "out", quiet=True)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"digest": "x"}'])

@@ -1,4 +1,4 @@
-"""A student beside its teacher: figures on the same file, sizes, and time."""
+"""A smaller model beside the one that it was made of: figures on the same file, sizes, and time."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def compared(
     All predict the same rows in turns, from text to label, with the threads that Paddle has.
 
     Args:
-        teacher: the one.
-        student: the other, of the same task.
+        teacher: the large model.
+        student: what learned from it, of the same task.
         path: a labelled file.
         exported: what was made of the student by ``onion export``. Default: nothing was.
         seed: of the training, by which masked words are drawn. Default 1.

@@ -1,0 +1,47 @@
+"""The teacher of a training: a run of one task, which Paddle computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onion.errors import DataError
+from onion.host import launch
+from onion.models.encoder import Encoder
+from onion.tasks.export.manifest import refuse_exported
+from onion.tasks.finetune.predictor import Predictor
+from onion.tasks.finetune.run_folder import find_run, read_record
+
+
+def load_teacher(name_or_folder: str, flag: str) -> tuple[Predictor, Path]:
+    """Load the run that a training learns from; return its folder too.
+
+    Args:
+        name_or_folder: of a run of ``onion train``, or a model from ``onion push``.
+        flag: that gives it, for messages.
+
+    Raises:
+        CheckpointError: the folder has no run, or no complete checkpoint.
+        DataError: it was exported, or holds several tasks; or several processes were launched.
+    """
+    if launch.world_size() > 1:
+        raise DataError("a training by a teacher runs in one process; start it without a launcher")
+    folder = find_run(name_or_folder)
+    refuse_exported(folder, f"give {flag} the run")
+    if "tasks" in read_record(folder):
+        raise DataError(f"{flag}: {folder} holds several tasks; a teacher has one")
+    return Predictor.load(folder, engine="paddle"), folder
+
+
+def encoder_of_layers(teacher: Predictor, folder: Path, flag: str) -> Encoder:
+    """Return a teacher's encoder, whose layers can be taken one by one.
+
+    Raises:
+        DataError: it is of another family, such as XLNet, or a student without layers.
+    """
+    encoder = getattr(teacher.network, "encoder", None)
+    if not isinstance(encoder, Encoder):
+        raise DataError(
+            f"{flag}: {folder} has a {type(encoder or teacher.network).__name__}; BERT, RoBERTa, ERNIE and ELECTRA "
+            "have layers of which some can be taken"
+        )
+    return encoder
