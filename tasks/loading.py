@@ -10,18 +10,23 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from onion.device import use_threads
 from onion.errors import DataError
 from onion.messages import shown
 from onion.models import hub
+from onion.models.tokenization.pre_tokenizer import whole
 from onion.tasks.data.rows import STANDARD_INPUT
 from onion.tasks.data.texts import PAIR, TEXT
 from onion.tasks.embedding.embedder import Embedder
+from onion.tasks.export.engines import needs_paddle
 from onion.tasks.export.exported_network import ExportedNetwork
 from onion.tasks.export.manifest import is_exported, read_manifest
 from onion.tasks.export.names import EMBEDDING, PADDLE
@@ -29,6 +34,7 @@ from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.run_files import RUN_FILE
 from onion.tasks.question_answering.task import QuestionAnswering
 from onion.tasks.task import Task
+from onion.tasks.token_classification.task import TokenClassification
 
 Given: TypeAlias = "str | tuple[str, str] | Mapping[str, Any]"
 """What is predicted for: a text, a pair of texts (a question and its context), or a row as files have it."""
@@ -57,11 +63,11 @@ class Model:
             A dict, what ``onion predict`` writes for a row; a list of these for a list.
 
         Raises:
-            DataError: a row is not what the task reads; the message has its number, from 1.
+            DataError: a row is not what the task reads; the message has its number, from 1. Or it is a table.
         """
         if isinstance(given, (str, tuple, Mapping)):
             return self._answers([given])[0]
-        return self._answers(list(given))
+        return self._answers(_listed(given))
 
     def _answers(self, given: Sequence[Given]) -> list[dict[str, Any]]:
         lines = [self._line(each, number) for number, each in enumerate(given, start=1)]
@@ -89,8 +95,10 @@ def row_line(task: Task, given: Given) -> str:
     if isinstance(given, str):
         row: Mapping[str, Any] = {TEXT: given}
     elif isinstance(given, Mapping):
-        row = given
+        row = dict(given)
     elif isinstance(given, tuple) and len(given) == 2:
+        if isinstance(task, TokenClassification):
+            raise DataError(f"the task {task.name} reads one text, not a pair")
         names = ("question", "context") if isinstance(task, QuestionAnswering) else (TEXT, PAIR)
         row = dict(zip(names, given, strict=True))
     else:
@@ -99,6 +107,36 @@ def row_line(task: Task, given: Given) -> str:
         return json.dumps(row, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"{error}; a row has strings, numbers and lists of them") from None
+
+
+def _listed(given: Iterable[Any]) -> list[Any]:
+    """Return several rows as a list; a table of pandas or numpy would give its columns, or its rows as arrays.
+
+    Raises:
+        DataError: it is a table.
+    """
+    if getattr(given, "ndim", 1) != 1:
+        raise DataError("a table is no list of rows; give a column of texts, or its rows as dicts")
+    return list(given)
+
+
+def texts_of(given: Given) -> tuple[str, str | None]:
+    """Return the text that an encoder reads, and the second one of a pair.
+
+    Raises:
+        DataError: there is no text, or something else in its place.
+    """
+    first: Any = given
+    second: Any = None
+    if isinstance(given, Mapping):
+        first, second = given.get(TEXT), given.get(PAIR)
+    elif isinstance(given, tuple):
+        if len(given) != 2:
+            raise DataError(f"{shown(given)} is no pair of texts, which is a tuple of two")
+        first, second = given
+    if not isinstance(first, str) or not isinstance(second, (str, NoneType)):
+        raise DataError(f"an encoder reads {TEXT}, and {PAIR} if there are two texts; both are texts")
+    return first, second
 
 
 class VectorModel:
@@ -112,20 +150,20 @@ class VectorModel:
         self.embedder = embedder
         self._lock = threading.Lock()
 
-    def __call__(self, given: str | tuple[str, str] | Sequence[str | tuple[str, str]]) -> np.ndarray:
-        """Return the vector of a text or a pair of texts, float32 ``[hidden]``; of several ``[texts, hidden]``.
+    def __call__(self, given: Given | Sequence[Given]) -> np.ndarray:
+        """Return the vector of a text, a pair or a row, float32 ``[hidden]``; of several ``[texts, hidden]``.
 
         Raises:
             DataError: something is no text, or there are texts and pairs.
         """
-        one = isinstance(given, (str, tuple))
-        rows = [given] if one else list(given)
-        pairs = [isinstance(row, tuple) for row in rows]
-        if any(pairs) and not all(pairs):
+        one = isinstance(given, (str, tuple, Mapping))
+        several: list[Any] = [given] if one else _listed(given)
+        rows = list(map(texts_of, several))
+        firsts, seconds = [first for first, _ in rows], [second for _, second in rows if second is not None]
+        if seconds and len(seconds) < len(rows):
             raise DataError("these are texts and pairs; give one kind at a time")
-        columns = [list(column) for column in zip(*rows, strict=True)] if any(pairs) else [rows]
         with self._lock:
-            vectors: np.ndarray = self.embedder(*columns)
+            vectors: np.ndarray = self.embedder(firsts, seconds or None)
         return vectors[0] if one else vectors
 
 
@@ -148,24 +186,51 @@ def load(
         engine: ``paddle`` or ``onnx``. Default: that of an exported folder; of others Paddle, or ONNX Runtime where
             Paddle is not installed.
         task: which task of a run of several.
-        threads: that ONNX Runtime computes on. Default: ``$OMP_NUM_THREADS``, or one for every processor, at most 8.
+        threads: to compute on. Default: ``$OMP_NUM_THREADS``, or one for every processor, at most 8; Paddle, which has
+            one number for all networks of a process, computes on what :func:`onion.device.use_threads` was told last.
         settings: of the task, such as ``threshold=0.3``; of an encoder, those of
             :class:`onion.tasks.embedding.embedder.Embedder`.
 
     Raises:
         OnionError: there is no such folder or name, it is damaged, an argument is invalid, or the engine is missing.
     """
+    if threads is not None and whole("threads", threads) < 1:
+        raise DataError(f"threads {threads}: must be 1 or more")
     folder = _folder(name_or_folder)
     if is_exported(folder) and read_manifest(folder).task == EMBEDDING:
-        return VectorModel(Embedder.from_exported(folder, threads=threads, **settings))
+        _refuse_for_vectors(folder, task, engine, read_manifest(folder).format)
+        return VectorModel(_embedder(partial(Embedder.from_exported, threads=threads), folder, settings))
     if is_exported(folder) or (folder / RUN_FILE).is_file():
+        if threads is not None and (engine == PADDLE or (engine is None and needs_paddle(folder))):
+            use_threads(threads)
         return Model(Predictor.load(folder, settings, task, engine, threads))
-    if engine not in (None, PADDLE) or task is not None:
+    _refuse_for_vectors(name_or_folder, task, engine, PADDLE)
+    if threads is not None:
+        use_threads(threads)
+    return VectorModel(_embedder(Embedder.from_pretrained, folder, settings))
+
+
+def _refuse_for_vectors(place: str | Path, task: str | None, engine: str | None, own: str) -> None:
+    if task is not None:
+        raise DataError(f"{shown(str(place))} is an encoder, which has no task")
+    if engine not in (None, own):
         raise DataError(
-            f"{shown(str(name_or_folder))} is an encoder, which has no task, and runs by Paddle; onion export "
-            "--encoder makes one of it for ONNX Runtime"
+            f"{shown(str(place))} is an encoder for the engine {own}; onion export --encoder makes one of it for "
+            "another engine"
         )
-    return VectorModel(Embedder.from_pretrained(folder, **settings))
+
+
+def _embedder(load: Callable[..., Embedder], folder: Path, settings: Mapping[str, Any]) -> Embedder:
+    """Load an encoder with settings.
+
+    Raises:
+        DataError: it has no such setting.
+    """
+    known = ("pooling", "layer", "normalize", "max_length", "batch_size")
+    odd = [name for name in settings if name not in known]
+    if odd:
+        raise DataError(f"unknown setting {odd[0]!r}; an encoder has {', '.join(known)}")
+    return load(folder, **settings)
 
 
 def _folder(name_or_folder: str | Path) -> Path:

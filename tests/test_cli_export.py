@@ -85,6 +85,43 @@ def test_an_exported_model_is_evaluated(onion):
     assert ours == pytest.approx(theirs, abs=1e-5)
 
 
+def test_an_exported_model_is_evaluated_without_paddle(onion, place):
+    ours = json.loads(onion("evaluate", "--run", "run", "--input", "b.tsv").stdout)
+    theirs = json.loads(without_paddle(place, "evaluate", "--run", "model", "--input", "b.tsv", "--threads", "1"))
+    assert ours == pytest.approx(theirs, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["evaluate", "--run", "vectors", "--input", "b.tsv"], "vectors holds an exported encoder, which has no task"),
+        (["predict", "--run", "vectors", "--text", "x"], "onion embed takes it"),
+        (
+            ["train", *FILES[:4], "--task", "classification", "--init-from", "model", "--output", "never"],
+            "no checkpoint",
+        ),
+        (["push", "ada/model", "--run", "model", "--output", "never"], "made by onion export and has no checkpoint"),
+        (["predict", "--run", "model", "--text", "x", "--columns", "text_a=s"], "--columns needs --input with a file"),
+        (["predict", "--run", "model", "--text", "x", "--output", "o.jsonl.gz"], "o.jsonl.gz: predictions are written"),
+    ],
+)
+def test_where_an_export_is_not_what_is_needed_it_is_told(words, message, onion, place):
+    done = onion(*words)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert message in done.stderr
+    assert not (place / "never").exists()
+
+
+def test_the_ending_of_the_output_is_read_in_any_case(onion, place):
+    assert onion("predict", "--run", "model", "--text", "a film", "--output", "O.CSV").returncode == 0
+    assert (place / "O.CSV").read_text(encoding="utf-8").startswith("text_a,label,probabilities")
+
+
+def test_what_is_written_to_a_device_is_not_said_to_be_unwritten(onion):
+    done = onion("predict", "--run", "model", "--text", "a film", "--output", "/dev/full")
+    assert done.stderr == "onion: /dev/full: cannot be written: No space left on device.\n"
+
+
 def test_vectors_are_those_of_the_encoder(onion, place):
     words = ["--input", "b.tsv", "--pooling", "mean", "--normalize"]
     assert onion("embed", "--encoder", "tiny", "--max-length", "16", *words, "--output", "ours").returncode == 0
@@ -107,6 +144,8 @@ def test_vectors_of_tokens_need_the_encoder(onion):
         (["--encoder", "tiny", "--task", "x"], "--vocab are for --run only"),
         (["--run", "run", "--int8", "static"], "needs a calibration file"),
         (["--run", "model"], "was made by onion export"),
+        (["--run", "run", "--max-length", "7"], "--max-length is for --encoder only; a run has its own"),
+        (["--run", "run", "--normalize"], "--normalize is for --encoder only"),
         (["--run", "run", "--set", "labels=1"], "cannot be changed after training"),
     ],
 )

@@ -32,7 +32,7 @@ def encoder_graph(o: Operations, config: PretrainedConfig, inputs: Inputs, prefi
         return xlnet(o, config, inputs, prefix)
     if isinstance(config, WordsConfig):
         return words(o, config, inputs, prefix)
-    raise WeightsError(f"{config.model_type} encoders have no graph, so that they cannot be exported")
+    raise WeightsError(f"{config.model_type} encoders have no graph, so they cannot be exported")
 
 
 def reads_types(config: PretrainedConfig) -> bool:

@@ -39,6 +39,7 @@ def start_paddle(threads: int | None = None) -> None:
     Args:
         threads: the number of threads; None: what :func:`onion.device.use_threads` chooses.
     """
+    wish_threads(threads)  # of ONNX Runtime, which may compute too
     use_threads(threads)
     answer_signals()
 
@@ -118,11 +119,12 @@ def chosen(options: argparse.Namespace, flags: Collection[str] = ()) -> dict[str
 
 def evaluate(options: argparse.Namespace) -> int:
     """Evaluate a trained model; print one line of JSON."""
-    start_paddle(options.threads)
     from onion.tasks.finetune import inference
     from onion.tasks.finetune.run_folder import find_run
 
-    given = find_run(options.run), options.input, chosen(options), options.task, options.columns, options.report
+    run = find_run(options.run)
+    _start_engine(run, options.threads)
+    given = run, options.input, chosen(options), options.task, options.columns, options.report
     print(json_text(inference.evaluate(*given)))
     return 0
 
@@ -138,8 +140,11 @@ def predict(options: argparse.Namespace) -> int:
     run = find_run(options.run)
     _start_engine(run, options.threads)
     settings = chosen(options)
-    if options.carry and options.input in (None, "-"):
-        raise DataError("--carry needs --input with a file, which has columns")
+    for name in ("carry", "columns"):
+        if getattr(options, name) and options.input in (None, "-"):
+            raise DataError(f"--{name} needs --input with a file, which has columns")
+    if options.output is not None and options.output.suffix.lower() == ".gz":
+        raise DataError(f"{options.output}: predictions are written uncompressed; name the file .jsonl or .csv")
     if options.files is not None:
         inference.task_with_files(run, options.task)
     found: Iterable[dict[str, Any]]
@@ -155,7 +160,7 @@ def predict(options: argparse.Namespace) -> int:
     if options.files is not None:
         found = predicted = list(found)
         inference.write_files(run, predicted, options.files, options.task)
-    is_csv = options.output is not None and options.output.suffix == ".csv"
+    is_csv = options.output is not None and options.output.suffix.lower() == ".csv"
     _put_out(csv_lines(found) if is_csv else map(json_text, found), options.output)
     return 0
 
@@ -280,13 +285,15 @@ def _put_out(lines: Iterable[str], output: Path | None) -> None:
             print(line)
         return
     content = (f"{line}\n".encode() for line in lines)
+    replaced = not output.exists() or output.is_file()  # /dev/null or a pipe is written to
     try:
-        if output.exists() and not output.is_file():  # /dev/null or a pipe is written to, not replaced
+        if replaced:
+            replace_file(output, content)
+        else:
             with output.open("wb") as file:
                 file.writelines(content)
-        else:
-            replace_file(output, content)
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise DataError(f"{output}: cannot be written: {error.strerror}; nothing was written.") from None
+        told = "; nothing was written" if replaced else ""
+        raise DataError(f"{output}: cannot be written: {error.strerror}{told}.") from None

@@ -10,9 +10,12 @@ from onion.cli.commands import chosen, start_paddle
 from onion.cli.flags import add_output, add_run_or_name, add_set, add_smaller_export, add_task, add_threads
 from onion.cli.values import natural
 from onion.errors import DataError
-from onion.tasks.embedding.names import CLS, POOLINGS
+from onion.tasks.embedding.names import CLS, MAX_LENGTH, POOLINGS
 from onion.tasks.export.names import FORMATS, ONNX
 from onion.text_formats import json_text
+
+OF_VECTORS = ("pooling", "layer", "normalize", "max_length")
+"""Flags of how an encoder's vectors are made."""
 
 
 def add_flags(command: argparse.ArgumentParser) -> None:
@@ -30,12 +33,12 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     add_task(command)
     add_set(command, "override a setting that applies after training, such as threshold=0.3")
     vectors = command.add_argument_group("vectors of an encoder")
-    vectors.add_argument("--pooling", choices=POOLINGS, default=CLS, help="pooling of token vectors (default: cls)")
+    vectors.add_argument("--pooling", choices=POOLINGS, help=f"pooling of token vectors (default: {CLS})")
     layer = "layer to take vectors from, counted from 1 (default: the last)"
     vectors.add_argument("--layer", type=natural, metavar="N", help=layer)
     vectors.add_argument("--normalize", action="store_true", help="scale every vector to length 1")
-    length = "maximum tokens per text (default: %(default)s)"
-    vectors.add_argument("--max-length", type=natural, default=128, metavar="N", help=length)
+    length = f"maximum tokens per text (default: {MAX_LENGTH})"
+    vectors.add_argument("--max-length", type=natural, metavar="N", help=length)
     add_threads(command)
     command.set_defaults(command=export)
 
@@ -54,6 +57,8 @@ def export(options: argparse.Namespace) -> int:
 def _of_run(options: argparse.Namespace, made: dict[str, Any]) -> dict[str, Any]:
     from onion.tasks.export.export import export as write
 
+    if idle := [name for name in OF_VECTORS if getattr(options, name)]:
+        raise DataError(f"--{idle[0].replace('_', '-')} is for --encoder only; a run has its own")
     more = {"task_name": options.task, "settings": chosen(options), "vocab": options.vocab}
     return write(options.run, options.output, options.format, **made, **more)
 
@@ -64,5 +69,5 @@ def _of_encoder(options: argparse.Namespace, made: dict[str, Any]) -> dict[str, 
 
     if options.task is not None or options.set or options.vocab is not None:
         raise DataError("--task, --set and --vocab are for --run only, not for an encoder")
-    pooling = Pooling(*(getattr(options, name) for name in ("pooling", "layer", "normalize", "max_length")))
+    pooling = Pooling(**{name: value for name in OF_VECTORS if (value := getattr(options, name))})
     return export_encoder(options.encoder, options.output, options.format, pooling=pooling, **made)

@@ -127,7 +127,7 @@ def add_smaller_export(command: argparse._ActionsContainer) -> None:
     """Add the flags by which an exported model becomes smaller."""
     bits = "8-bit weights in ONNX: dynamic (no data needed) or static (with --calibrate)"
     command.add_argument("--int8", choices=EIGHT_BITS, metavar="KIND", help=bits)
-    lines = "rows as onion predict reads them from standard input, for --int8 static"
+    lines = "table of rows, or lines as onion predict reads them from standard input, for --int8 static"
     command.add_argument("--calibrate", type=Path, metavar="FILE", help=lines)
     vocab = "file of texts whose tokens the model keeps, such as the training file (default: all tokens)"
     command.add_argument("--vocab", type=Path, metavar="FILE", help=vocab)

@@ -19,7 +19,10 @@ PORT = Check("a port from 0 to 65535", lambda value: 0 <= value <= 65535, reads=
 def add_flags(command: argparse.ArgumentParser) -> None:
     """Add the flags of the command."""
     add, limits = command.add_argument, ServingLimits()
-    models = "folder of onion train or onion export, or an encoder; its name in addresses is that of the folder"
+    models = (
+        "folder of onion train or onion export, or an encoder (the mean of its vectors, of length 1); its name in "
+        "addresses is that of the folder"
+    )
     add("models", nargs="+", metavar="[NAME=]DIR", help=models)
     add("--host", default="127.0.0.1", help="address to listen at; others need a token (default: %(default)s)")
     add("--port", type=partial(read, PORT), default=8000, metavar="N", help="0: any (default: %(default)s)")
@@ -52,12 +55,11 @@ def serve(options: argparse.Namespace) -> int:
     """Serve models until the end of the process is asked for."""
     from onion.serving.served_models import check_names
     from onion.serving.server import ModelServer
-    from onion.tasks.export.engines import needs_paddle
 
     named = list(map(_named, options.models))
     check_names(name for name, _ in named)
     models = dict(named)
-    if options.engine == "paddle" or (options.engine is None and any(map(needs_paddle, map(Path, models.values())))):
+    if any(_by_paddle(Path(folder), options.engine) for folder in models.values()):
         start_paddle()
     else:
         answer_signals()
@@ -85,6 +87,17 @@ def serve(options: argparse.Namespace) -> int:
     print(server.url, flush=True)
     server.run()
     return 0
+
+
+def _by_paddle(folder: Path, engine: str | None) -> bool:
+    """Tell whether Paddle computes a model: for ONNX Runtime, encoders have to be exported first."""
+    from onion.tasks.export.engines import needs_paddle
+    from onion.tasks.export.manifest import is_exported
+    from onion.tasks.finetune.run_files import RUN_FILE
+
+    if engine == "onnx" and (is_exported(folder) or (folder / RUN_FILE).is_file()):
+        return False
+    return engine == "paddle" or needs_paddle(folder)
 
 
 def _named(given: str) -> tuple[str, str]:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import attrs
@@ -16,14 +15,14 @@ import numpy as np
 
 from onion.errors import DataError
 from onion.tasks.data.features.examples import Example
-from onion.tasks.data.texts import PAIR, TEXT, examples_of
+from onion.tasks.data.texts import examples_of
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.exported_encoder import ExportedEncoder
 from onion.tasks.export.exported_network import ExportedNetwork
 from onion.tasks.export.manifest import is_exported, read_manifest
 from onion.tasks.export.names import EMBEDDING
 from onion.tasks.finetune.predictor import Predictor
-from onion.tasks.loading import Given, row_line
+from onion.tasks.loading import Given, row_line, texts_of
 from onion.tasks.question_answering.task import QuestionAnswering
 from onion.tasks.task import Task
 
@@ -145,7 +144,7 @@ class VectorModel(Servable):
 
     def prepare(self, given: Given) -> Prepared:
         """See Servable."""
-        first, second = _texts(given)
+        first, second = texts_of(given)
         seconds = None if second is None else [second]
         encodings = self._embedder.tokenizer([first], seconds, max_length=self.max_length)
         return Prepared.of(given, examples_of(encodings), encodings[0].truncated)
@@ -180,22 +179,6 @@ def load_servable(folder: Path, threads: int | None = None, engine: str | None =
 
 def _kind(task: Task) -> str:
     return {"classification": CLASSIFIER, "multilabel": CLASSIFIER, "matching": RERANKER}.get(task.name, OTHER)
-
-
-def _texts(given: Given) -> tuple[str, str | None]:
-    """Return a text and its second text, if there is one.
-
-    Raises:
-        DataError: it has no text.
-    """
-    first: Any
-    second: Any
-    first, second = given if isinstance(given, tuple) else (given, None)
-    if isinstance(given, Mapping):
-        first, second = given.get(TEXT), given.get(PAIR)
-    if not isinstance(first, str) or not isinstance(second, (str, NoneType)):
-        raise DataError(f"an encoder reads {TEXT}, and {PAIR} if there are two texts; both are texts")
-    return first, second
 
 
 def _without_id(answer: Mapping[str, Any]) -> dict[str, Any]:

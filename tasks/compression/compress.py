@@ -29,7 +29,7 @@ from onion.tasks.data.features.hashing import digest_of_arrays
 from onion.tasks.export.export import check_arguments, export
 from onion.tasks.export.manifest import is_exported
 from onion.tasks.export.onnx_file import check_packages
-from onion.tasks.export.samples import file_lines
+from onion.tasks.export.samples import row_lines
 from onion.tasks.export.vocabulary import check_cuttable
 from onion.tasks.finetune.fine_tune import Job, Trained, completed, returning
 from onion.tasks.finetune.predictor import Predictor
@@ -166,8 +166,7 @@ def _check_export(
     if vocab is not None:
         check_cuttable(run)
     if calibrate is not None:
-        for _ in run.task.line_rows(file_lines(Path(calibrate))):
-            pass
+        row_lines(run.task, Path(calibrate))
 
 
 def _check_place(folder: Path) -> None:

@@ -31,7 +31,7 @@ from onion.messages import listed, shown
 from onion.models.hub import home
 from onion.tasks.data.conll import ENDINGS, conll_rows
 from onion.tasks.data.features.hashing import digest_of_file, ending_of
-from onion.tasks.data.rows import AT, unknown_format
+from onion.tasks.data.rows import AT, NAMED, unknown_format
 
 VERSION = 3
 """Of the conversion. To be raised where it gives other rows."""
@@ -238,7 +238,11 @@ def _lines(source: str, rows: Iterable[Found], columns: Mapping[str, str], neede
 
 def _missing(ours: str, theirs: str, cells: Cells) -> str:
     told = f"there is no column {shown(theirs)}; there are {listed(cells)}"
-    return f"{told}; the column of the task comes first: {theirs}={ours}" if ours in cells else told
+    if ours not in cells:
+        return told
+    if theirs in NAMED:
+        return f"{told}; the column of the task comes first: {theirs}={ours}"
+    return f"{told}; if it is {ours} in this file: {ours}={ours}"
 
 
 def json_line(row: Mapping[str, Any]) -> bytes:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onion import DataProvider, Runner
+from onion.device import paddle
 from onion.errors import DataError, WeightsError
 from onion.models import hub
 from onion.models.families import read_config
@@ -27,7 +28,7 @@ from onion.tasks.data.features.examples import Example, Examples
 from onion.tasks.data.features.text_checks import Tally
 from onion.tasks.data.texts import check_max_length, examples_of, tell_notes
 from onion.tasks.embedding.exported_encoder import ExportedEncoder
-from onion.tasks.embedding.names import CLS
+from onion.tasks.embedding.names import CLS, MAX_LENGTH
 from onion.tasks.embedding.pooling import check_pooling
 from onion.tasks.export.exported_network import forward_of
 from onion.tasks.export.manifest import is_exported
@@ -35,10 +36,6 @@ from onion.tasks.export.manifest import is_exported
 if TYPE_CHECKING:
     from onion.models.pretrained_encoder import PretrainedEncoder
     from onion.tasks.networks.pooled_encoder import PooledEncoder
-
-
-MAX_LENGTH = 128
-"""Tokens of a text, if nothing else is asked for."""
 
 
 class Embedder:
@@ -91,6 +88,7 @@ class Embedder:
         folder = hub.resolve(name_or_folder)
         if is_exported(folder):
             return cls.from_exported(folder, pooling, max_length=max_length, **settings)
+        paddle()  # says how to install it, before modules ask for it
         from onion.models.auto import encoder_class
 
         config, pooling = read_config(folder), pooling or CLS

@@ -7,7 +7,7 @@ from attrs.validators import in_, instance_of, optional
 
 from onion.errors import DataError
 from onion.models.tokenization.pre_tokenizer import whole
-from onion.tasks.embedding.names import CLS, POOLINGS
+from onion.tasks.embedding.names import CLS, MAX_LENGTH, POOLINGS
 
 
 @attrs.frozen
@@ -24,7 +24,7 @@ class Pooling:
     pooling: str = attrs.field(default=CLS, validator=in_(POOLINGS))
     layer: int | None = attrs.field(default=None, validator=optional(instance_of(int)))
     normalize: bool = attrs.field(default=False, validator=instance_of(bool))
-    max_length: int = attrs.field(default=128, validator=instance_of(int))
+    max_length: int = attrs.field(default=MAX_LENGTH, validator=instance_of(int))
 
 
 def check_pooling(pooling: str, layer: int | None, layers: int) -> None:

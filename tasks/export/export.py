@@ -22,7 +22,7 @@ from onion.tasks.export.exported_network import inputs_of
 from onion.tasks.export.graph import graph_of_task
 from onion.tasks.export.manifest import Manifest, refuse_exported, sums_of
 from onion.tasks.export.names import DECODER, HUGGINGFACE, ONNX
-from onion.tasks.export.samples import file_lines, sample_lines
+from onion.tasks.export.samples import row_lines, sample_lines
 from onion.tasks.export.vocabulary import with_vocabulary_of
 from onion.tasks.export.writing import AT_ONCE, check_choices, write_onnx
 from onion.tasks.finetune.predictor import Predictor
@@ -55,7 +55,8 @@ def export(
         output: a new or empty folder; it has all files, or does not exist after an error.
         format: ``onnx``, ``paddle`` (a program) or ``huggingface`` (the layout of transformers).
         int8: ``dynamic`` or ``static``: weights of 8 bits in an ONNX model. Default: 32.
-        calibrate: for ``static``, a file of rows, as ``onion predict`` reads them from standard input.
+        calibrate: for ``static``, a file of rows: a table with the columns of the task, such as a part of the training
+            file, or lines as ``onion predict`` reads them from standard input.
         texts: a file of such rows, on which the model is compared with the run. Default: rows of random words.
         vocab: a file of texts whose tokens the model keeps (``vocabulary.py``), in lines of any kind; not with
             ``texts``, nor in transformers' layout. Default: it keeps all.
@@ -75,7 +76,8 @@ def export(
     refuse_exported(folder, "export the run")
     predictor = Predictor.load(folder, settings, task_name)
     made = predictor if vocab is None else with_vocabulary_of(predictor, Path(vocab))
-    lines = sample_lines(predictor.task, made.tokenizer) if texts is None else file_lines(Path(texts))
+    lines = sample_lines(predictor.task, made.tokenizer) if texts is None else row_lines(predictor.task, Path(texts))
+    calibration = None if calibrate is None else row_lines(made.task, Path(calibrate))
     with new_folder(output) as target:
         if format == HUGGINGFACE:
             write_model(folder, target, output.name, task_name, task=made.task)
@@ -85,7 +87,7 @@ def export(
             _write_decoder(target, made)
             graph = graph_of_task(made.task, config)
             if format == ONNX:
-                batches = None if calibrate is None else _batches(made, file_lines(Path(calibrate)))
+                batches = None if calibration is None else _batches(made, calibration)
                 write_onnx(target, graph, arrays_of(made.network), int8, batches)
             else:
                 from onion.tasks.export.paddle_program import write_program
@@ -152,9 +154,16 @@ class _Inputs(RunnerItem):
 
 
 def _batches(predictor: Predictor, lines: Sequence[str]) -> list[dict[str, np.ndarray]]:
-    """Return the inputs of an exported model for rows."""
-    task, tokenizer, inputs = predictor.task, predictor.tokenizer, _Inputs()
+    """Return the inputs of an exported model for rows; of a masked LM whose rows have no mask, with random masks.
+
+    Raises:
+        DataError: nothing in the rows is predicted.
+    """
+    task, tokenizer = predictor.task, predictor.tokenizer
     examples = Examples.of(task.features(list(task.line_rows(lines)), tokenizer, False, Counter()))
-    data = in_order(task, examples, tokenizer.pad_id, AT_ONCE)
-    Runner(data, *task.predict_items(tokenizer), inputs).run(passes=1)
-    return inputs.found
+    for items in (task.predict_items(tokenizer), task.eval_items(tokenizer, seed=0)):
+        inputs = _Inputs()
+        Runner(in_order(task, examples, tokenizer.pad_id, AT_ONCE), *items, inputs).run(passes=1)
+        if inputs.found:
+            return inputs.found
+    raise DataError("calibrate: no row has anything to predict, so there are no ranges to measure; give other rows")

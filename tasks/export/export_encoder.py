@@ -18,8 +18,7 @@ from onion.models import hub
 from onion.models.pretrained_encoder import arrays_of
 from onion.tasks.batches import batch_of
 from onion.tasks.data.texts import examples_of
-from onion.tasks.embedding.embedder import MAX_LENGTH, Embedder
-from onion.tasks.embedding.names import CLS
+from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.answers_file import write_answers
 from onion.tasks.export.comparison import Comparison
@@ -63,7 +62,7 @@ def export_encoder(
     check_choices(format, int8, calibrate)
     if format == HUGGINGFACE:
         raise DataError("an encoder in transformers' layout is written by save_pretrained(folder, 'huggingface')")
-    output, chosen = Path(output), pooling or Pooling(CLS, max_length=MAX_LENGTH)
+    output, chosen = Path(output), pooling or Pooling()
     check_new(output)
     folder = hub.resolve(encoder)
     refuse_exported(folder, "export the encoder")

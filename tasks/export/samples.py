@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from onion.data.files import iter_lines
+from onion.data.files import FORMATS, iter_lines, iter_rows
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
+from onion.tasks.data.rows import STANDARD_INPUT
 from onion.tasks.data.texts import PAIR, TEXT, TextTask
 from onion.tasks.masked_lm.masking import word_ids
 from onion.tasks.masked_lm.task import MaskedLM
@@ -32,6 +33,30 @@ def sample_lines(task: Task, tokenizer: Tokenizer) -> list[str]:
         json.dumps(_row(task, tokenizer, text, other), ensure_ascii=False)
         for text, other in zip(texts, others, strict=True)
     ]
+
+
+def row_lines(task: Task, path: Path) -> list[str]:
+    """Return the rows of a file as lines that a task reads from standard input.
+
+    Args:
+        task: that reads them.
+        path: of a table (``.tsv``, ``.csv``), or of lines as ``onion predict`` reads them from standard input.
+
+    Raises:
+        DataError: the file cannot be read, has no row, or one that the task does not read; its number is named.
+    """
+    if path.suffix.lower() in FORMATS:
+        lines = [json.dumps(cells, ensure_ascii=False) for _, cells in iter_rows(path)]
+    else:
+        lines = file_lines(path)
+    try:
+        for _ in task.line_rows(lines):
+            pass
+    except DataError as error:
+        raise DataError(str(error).replace(f"{STANDARD_INPUT}:", f"{path}, row ", 1)) from None
+    if not lines:
+        raise DataError(f"{path}: has no row")
+    return lines
 
 
 def file_lines(path: Path) -> list[str]:

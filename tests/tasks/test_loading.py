@@ -1,18 +1,21 @@
 """A run, an export or an encoder as a function of texts."""
 
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 
 import onion
 from onion.errors import DataError, OnionError
+from onion.tasks import loading
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.export import export
 from onion.tasks.export.export_encoder import export_encoder
 from onion.tasks.finetune.predictor import Predictor
 from tests.onions.material import encoder
+from tests.tasks.export.conftest import run_of  # noqa: F401  a fixture
 from tests.tasks.helpers import films
 
 pytest.importorskip("onnxruntime")
@@ -69,11 +72,36 @@ def test_paddle_answers_many_callers_too(folder):
         (["a film", {"text_b": "x"}], "text 2: there is no 'text_a' in this object"),
         ([("a film", "a plot")], "text 1: .*text_b"),
         ([{"text_a": {1, 2}}], "text 1: .*not JSON serializable"),
+        (np.array([["a film", "a plot"]]), "a table is no list of rows"),
     ],
 )
 def test_what_is_no_row_is_named(given, message, exported):
     with pytest.raises((DataError, TypeError), match=message):
         onion.load(exported)(given)
+
+
+def test_any_mapping_is_a_row(exported):
+    model = onion.load(exported)
+    assert model(MappingProxyType({"text_a": "a film"})) == model("a film")
+
+
+def test_a_tagger_reads_no_pair(run_of):  # noqa: F811
+    model = onion.load(run_of("token-classification"))
+    assert model("a film")["tokens"] == ["a", "film"]
+    with pytest.raises(DataError, match="text 1: the task token-classification reads one text, not a pair"):
+        model(("a film", "a plot"))
+
+
+def test_paddle_computes_on_the_threads_that_are_asked_for(folder, monkeypatch):
+    asked = []
+    monkeypatch.setattr(loading, "use_threads", asked.append)
+    onion.load(folder, engine="paddle", threads=1)
+    onion.load(encoder(), threads=1, max_length=12)
+    onion.load(folder, engine="onnx", threads=1)
+    assert asked == [1, 1]
+    for wrong in (0, -3, "2"):
+        with pytest.raises(DataError, match="threads"):
+            onion.load(folder, threads=wrong)
 
 
 def test_settings_are_those_of_the_task(folder):
@@ -95,8 +123,23 @@ def test_an_encoder_gives_vectors(tmp_path):
     exported = onion.load(tmp_path / "model")
     np.testing.assert_allclose(exported(TEXTS), own, atol=1e-5)
     np.testing.assert_allclose(exported(pairs), model(pairs), atol=1e-5)
-    with pytest.raises(DataError, match="texts and pairs"):
-        exported(["a film", ("a", "b")])
+    for rows, told in {
+        (("a film", ("a", "b")),): "texts and pairs",
+        (("a", "b", "c"),): "is no pair of texts",
+        ((("a",),),): "is no pair of texts",
+        (5,): "reads text_a",
+    }.items():
+        with pytest.raises(DataError, match=told):
+            exported(*[list(each) if told == "texts and pairs" else [each] for each in rows])
+    assert np.array_equal(exported({"text_a": TEXTS[0]}), exported(TEXTS[0]))
+    assert np.array_equal(exported({"text_a": "a", "text_b": "b"}), exported(("a", "b")))
+    for wrong, told in (
+        ({"engine": "paddle"}, "is an encoder for the engine onnx"),
+        ({"task": "films"}, "is an encoder, which has no task"),
+        ({"poling": "mean"}, "unknown setting 'poling'; an encoder has pooling"),
+    ):
+        with pytest.raises(DataError, match=told):
+            onion.load(tmp_path / "model", **wrong)
 
 
 def test_an_encoder_has_no_task():

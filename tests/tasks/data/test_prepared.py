@@ -188,6 +188,12 @@ def test_labels_need_not_be_there_to_predict(home):
             {"s": "text_a"},
             r"a\.csv:2: there is no column 'text_a'; .*; the column of the task comes first: text_a=s$",
         ),
+        (
+            "a.csv",
+            "text_a,label\nx,1",
+            {"text_a": "sentence"},
+            r"a\.csv:2: there is no column 'sentence'; .*; if it is text_a in this file: text_a=text_a$",
+        ),
         ("a.jsonl", '{"d": {"t": 1}}', {"text_a": "d.u"}, r"a\.jsonl:1: there is no column 'd\.u'"),
         ("a.json", '[{"a": 1}, 2]', {}, r"a\.json:2: row 2 of the list is 2, not an object"),
         ("a.json", "[1", {}, r"a\.json: broken JSON"),

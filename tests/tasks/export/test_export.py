@@ -78,14 +78,51 @@ def test_nothing_is_logged_of_single_tensors(run_of, tmp_path, caplog):
     assert not logging.getLogger().filters
 
 
-@pytest.mark.parametrize("kind", ["classification", "token-classification", "masked-lm"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_static_ranges_are_measured_on_a_file(kind, run_of, tmp_path):
     run = Predictor.load(run_of(kind))
     (tmp_path / "rows.jsonl").write_text("\n".join(sample_lines(run.task, run.tokenizer)) + "\n")
     manifest = export(run_of(kind), tmp_path / "model", int8="static", calibrate=tmp_path / "rows.jsonl")
     assert 0 < manifest["compared"]["largest_difference"] < 0.3
+    assert manifest["compared"]["bound"] == manifest["compared"]["largest_difference"]
     whole = export(run_of(kind), tmp_path / "whole")
     assert _size(manifest) < _size(whole)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "content"),
+    [
+        ("classification", "train.tsv", "text_a\tlabel\na good film\tgood\nthe plot is dull\tbad\n"),
+        ("classification", "train.csv", 'text_a,label\n"a good film, and warm",good\n'),
+        ("token-classification", "train.tsv", "text_a\tlabel\na\x02film\tO\x02O\n"),
+        ("masked-lm", "train.txt", "a good film\nthe plot is dull and the story was grim\n"),  # without [MASK]
+    ],
+)
+def test_static_ranges_are_measured_on_a_training_file(kind, name, content, run_of, tmp_path):
+    (tmp_path / name).write_text(content)
+    manifest = export(run_of(kind), tmp_path / "model", int8="static", calibrate=tmp_path / name)
+    assert 0 < manifest["compared"]["largest_difference"] < 1
+
+
+def test_rows_without_anything_to_predict_have_no_ranges(run_of, tmp_path):
+    (tmp_path / "rows.txt").write_text("。\n")
+    with pytest.raises(DataError, match="calibrate: no row has anything to predict"):
+        export(run_of("masked-lm"), tmp_path / "model", int8="static", calibrate=tmp_path / "rows.txt")
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("rows.txt", "a film\n\na\tb\n", r"rows\.txt, row 2: 2 tab-separated cells; this model reads text_a"),
+        ("rows.csv", "sentence\na film\n", r"rows\.csv, row 1: there is no 'text_a' in this object; it has 'sentence'"),
+    ],
+)
+def test_a_row_that_the_task_does_not_read_is_named(name, content, told, run_of, tmp_path):
+    (tmp_path / name).write_text(content)
+    for given in ({"texts": tmp_path / name}, {"int8": "static", "calibrate": tmp_path / name}):
+        with pytest.raises(DataError, match=told):
+            export(run_of("classification"), tmp_path / "model", **given)
 
 
 def test_what_stands_behind_an_activation_keeps_32_bits_where_ranges_are_static(run_of, tmp_path):
