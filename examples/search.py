@@ -1,11 +1,10 @@
 """A search by meaning: the vectors of a file's texts, the texts beside them, and an index of nearest neighbours.
 
-pip install hnswlib
+pip install usearch
 python examples/search.py texts.tsv "a film about love" --columns text_a=sentence --folder build/index
 
-The first call embeds the file into the folder, which later ones only read; what is found is printed as JSON, the
-nearest first, by a graph of neighbours (HNSW, Malkov and Yashunin 2016). With ``--reranker RUN``, a model of the task
-matching, which reads question and text together, puts the nearest into its own order.
+The first call embeds the file, and later ones read what it wrote below the folder. Printed as JSON are the nearest, by
+a graph of neighbours (HNSW, Malkov and Yashunin 2016); a ``--reranker`` reads question and text together.
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ import numpy as np
 
 import onion
 from onion.data import iter_rows
+from onion.tasks.data.features.hashing import digest_of_file, digest_of_values
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.files import embed_file
 from onion.tasks.validators import read_columns
 
 try:
-    import hnswlib
+    from usearch.index import Index
 except ModuleNotFoundError:
-    sys.exit("This example searches with hnswlib: pip install hnswlib")
+    sys.exit("This example searches with usearch: pip install usearch")
 
 
 class Search:
@@ -37,16 +37,14 @@ class Search:
         self.embedder = embedder
         self.rows = [row for _, row in iter_rows(folder / "rows.jsonl")]
         vectors = np.load(folder / "cls_emb.npy")
-        self.index = hnswlib.Index(space="ip", dim=vectors.shape[1])
-        self.index.init_index(max_elements=len(vectors), random_seed=0)
-        self.index.add_items(vectors, num_threads=1)  # in this order, so that the graph is always the same
+        self.index = Index(ndim=vectors.shape[1], metric="ip", dtype="f32")
+        self.index.add(np.arange(len(vectors)), vectors, threads=1)  # in this order: the graph is always the same
 
     def __call__(self, question: str, count: int) -> list[dict[str, Any]]:
         """Return the rows nearest to a text, each with its cosine, the nearest first."""
-        self.index.set_ef(max(50, 2 * count))  # candidates that are looked at: more of them miss less
-        numbers, distances = self.index.knn_query(self.embedder([question]), k=min(count, len(self.rows)))
-        scores = (1 - distances[0]).round(4).tolist()
-        return [{"score": score, **self.rows[number]} for number, score in zip(numbers[0], scores, strict=True)]
+        self.index.expansion_search = max(50, 2 * count)  # candidates that are looked at: more of them miss less
+        found = self.index.search(self.embedder([question])[0], count)
+        return [{"score": round(1 - float(each.distance), 4), **self.rows[each.key]} for each in found]
 
 
 def reranked(reranker: Any, question: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -62,16 +60,18 @@ def main() -> None:
     parser.add_argument("questions", nargs="+", metavar="TEXT", help="what to search for")
     parser.add_argument("--columns", type=read_columns, help="the file's column, such as text_a=sentence")
     parser.add_argument("--encoder", default="minilm", help="name or folder (default: %(default)s)")
-    parser.add_argument("--folder", type=Path, default=Path("index"), help="of the vectors (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=Path("index"), help="of indexes (default: %(default)s)")
     parser.add_argument("--count", type=int, default=5, help="rows to find (default: %(default)s)")
     parser.add_argument("--reranker", metavar="RUN", help="a model of the task matching")
     parser.add_argument("--max-length", type=int, default=128, help="tokens per text (default: %(default)s)")
     asked = parser.parse_args()
     embedder = Embedder.from_pretrained(asked.encoder, "mean", normalize=True, max_length=asked.max_length)
-    asked.folder.exists() or embed_file(embedder, asked.file, asked.folder, columns=asked.columns)
-    search = Search(embedder, asked.folder)
+    made_of = {"file": digest_of_file(asked.file), **{name: vars(asked)[name] for name in ("encoder", "max_length")}}
+    folder = asked.folder / digest_of_values({**made_of, "columns": asked.columns})[:12]
+    folder.exists() or embed_file(embedder, asked.file, folder, columns=asked.columns)
+    search = Search(embedder, folder)
     found = {text: search(text, asked.count * (4 if asked.reranker else 1)) for text in asked.questions}
-    if model := onion.load(asked.reranker) if asked.reranker else None:
+    if model := asked.reranker and onion.load(asked.reranker):
         found = {text: reranked(model, text, rows)[: asked.count] for text, rows in found.items()}
     print(json.dumps(found, ensure_ascii=False))
 
