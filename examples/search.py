@@ -10,6 +10,7 @@ a graph of neighbours (HNSW, Malkov and Yashunin 2016); a ``--reranker`` reads q
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -19,7 +20,6 @@ import numpy as np
 
 import onion
 from onion.data import iter_rows
-from onion.tasks.data.features.hashing import digest_of_file, digest_of_values
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.files import embed_file
 from onion.tasks.validators import read_columns
@@ -66,8 +66,8 @@ def main() -> None:
     parser.add_argument("--max-length", type=int, default=128, help="tokens per text (default: %(default)s)")
     asked = parser.parse_args()
     embedder = Embedder.from_pretrained(asked.encoder, "mean", normalize=True, max_length=asked.max_length)
-    made_of = {"file": digest_of_file(asked.file), **{name: vars(asked)[name] for name in ("encoder", "max_length")}}
-    folder = asked.folder / digest_of_values({**made_of, "columns": asked.columns})[:12]
+    made_of = repr((asked.encoder, asked.max_length, asked.columns)).encode() + Path(asked.file).read_bytes()
+    folder = asked.folder / hashlib.sha256(made_of).hexdigest()[:12]
     folder.exists() or embed_file(embedder, asked.file, folder, columns=asked.columns)
     search = Search(embedder, folder)
     found = {text: search(text, asked.count * (4 if asked.reranker else 1)) for text in asked.questions}

@@ -1,10 +1,11 @@
-"""Count the examples of the pretraining tasks of sentences and relations on Wikipedia's texts, beside their baselines.
+"""Count the examples of ERNIE 2.0's pretraining tasks on Wikipedia's texts, beside their trivial baselines.
 
 python -m scripts.pretraining_counts FOLDER
 
 FOLDER has text_zh, text_en, cmrc2018, drcd, squad and vocab. Chinese words need the extra ``chinese``. Prints a table:
 what, found, expected. Expected are the counts of a reference whose sentences were cut by a simple rule and whose list
-of markers is known in part; so those of a marker may differ by 15 %. Exit status 1: one differs by more.
+of markers is known in part; so those of a marker, and the share of capitals, may differ by 15 %. Exit status 1: one
+differs by more.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,20 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.pretraining.corpus.build import Build
 from onion.tasks.pretraining.corpus.corpus import Corpus
 from onion.tasks.pretraining.corpus.segmentation.segmenter import SegmenterSettings, make_segmenter
-from onion.tasks.pretraining.examples import PassExamples
+from onion.tasks.pretraining.examples import UNLABELLED, Example, PassExamples
 from onion.tasks.pretraining.task import PretrainingTask
+from onion.tasks.pretraining.tasks.capitalisation import Capitalisation
 from onion.tasks.pretraining.tasks.discourse_relation import DiscourseRelation
 from onion.tasks.pretraining.tasks.ir_relevance import IRRelevance
 from onion.tasks.pretraining.tasks.sentence_distance import SentenceDistance
 from onion.tasks.pretraining.tasks.sentence_reordering import SentenceReordering
+from onion.tasks.pretraining.tasks.token_document import TokenDocument
 
 MOST, TOLERANCE = 8000, 0.15
-"""Examples that shares and baselines are counted on, and the part by which a marker's count may differ."""
+"""Examples that shares and baselines are counted on, and the part by which what is expected may differ."""
+
+CAPITALS = {True: 0.143, False: 0.099}
+"""The share of words with a capital in English, with the first words of sentences and without them."""
 
 
 @attrs.frozen
@@ -78,6 +84,9 @@ def tasks_of(text: Text, data: Path) -> Iterator[tuple[str, PretrainingTask]]:
     yield name, SentenceReordering()
     yield name, SentenceDistance()
     yield name, DiscourseRelation(language=text.language)
+    yield name, TokenDocument()
+    if text.language == "en":
+        yield from ((name, Capitalisation(sentence_starts=starts)) for starts in CAPITALS)
     for file in text.questions:
         yield file, IRRelevance(questions=str(data / file))
 
@@ -87,14 +96,24 @@ def figures(task: PretrainingTask, samples: PassExamples) -> Iterator[tuple[str,
     chosen = np.random.default_rng(0).permutation(len(samples))[:MOST]
     drawn = samples.of_pass(0)
     examples = [drawn[int(each)] for each in chosen]
-    labels = np.bincount([each["label"] for each in examples], minlength=len(task.classes))
+    shares = shares_of(task, examples)
     half = len(examples) // 2
     yield "examples", len(samples)
     yield "mean length", round(float(np.mean([len(each["ids"]) for each in examples])), 1)
-    if len(labels) <= 9:
-        yield "shares", dict(zip(task.classes, (labels / len(examples)).round(3).tolist(), strict=True))
+    if len(shares) <= 9:
+        yield "shares", shares
     for name, value in task.baseline(examples[:half], examples[half:]).items():
         yield f"baseline {name}", round(value, 3)
+
+
+def shares_of(task: PretrainingTask, examples: Sequence[Example]) -> dict[str, float]:
+    """Return the share of each class among the labels, of texts or of words."""
+    if task.each_token:
+        labels = np.concatenate([each["token_labels"][each["token_labels"] != UNLABELLED] for each in examples])
+    else:
+        labels = np.array([each["label"] for each in examples])
+    counts = np.bincount(labels, minlength=len(task.classes))
+    return dict(zip(task.classes, (counts / len(labels)).round(3).tolist(), strict=True))
 
 
 def markers(task: DiscourseRelation, samples: PassExamples) -> dict[str, int]:
@@ -104,12 +123,17 @@ def markers(task: DiscourseRelation, samples: PassExamples) -> dict[str, int]:
     return dict(zip(task.markers, np.bincount(labels, minlength=len(task.markers)).tolist(), strict=True))
 
 
-def rows(text: Text, data: Path, corpus: Corpus) -> Iterator[tuple[str, Any, int | None]]:
+def rows(text: Text, data: Path, corpus: Corpus) -> Iterator[tuple[str, Any, float | None]]:
     """Yield what is counted, what was found, and what is expected, if it is known."""
     for name, task in tasks_of(text, data):
         samples = task.samples(corpus, seed=0)
+        told = f"{name}: {task.name}"
+        if isinstance(task, Capitalisation):
+            told += "" if task.sentence_starts else ", without sentence starts"
         for what, found in figures(task, samples):
-            yield f"{name}: {task.name}: {what}", found, None
+            yield f"{told}: {what}", found, None
+            if isinstance(task, Capitalisation) and what == "shares":
+                yield f"{told}: capitals", found["capital"], CAPITALS[task.sentence_starts]
         if isinstance(task, DiscourseRelation):
             for marker, found in markers(task, samples).items():
                 yield f"{name}: {task.name}: {marker}", found, text.markers.get(marker)

@@ -12,20 +12,24 @@ from onion.tasks.metrics.state import StatefulMetric
 from onion.tasks.pretraining.masking.levels import LEVELS
 from onion.tasks.pretraining.networks import Decoded
 
+_OF_KINDS = tuple(f".{level}" for level in LEVELS)
+
 
 class PretrainingMetric(StatefulMetric):
     """Loss, perplexity and accuracy of masked words, overall and by kind of unit; loss, accuracy and F1 of classes.
 
-    Of words: ``word_loss``, ``perplexity``, ``word_accuracy``, and for each kind that occurs ``perplexity.<kind>`` and
-    ``word_accuracy.<kind>``. Of classes: ``class_loss``, ``accuracy`` and ``f1_macro``, the unweighted mean of the
-    classes' F1. Losses are means in nats; perplexity is e to the mean loss of a word.
+    Of words: ``word_loss``, ``perplexity``, ``word_accuracy``, and for each kind that occurs ``word_loss.<kind>``,
+    ``perplexity.<kind>`` and ``word_accuracy.<kind>``. Of classes: ``class_loss``, ``accuracy`` and ``f1_macro``, the
+    unweighted mean of the classes' F1. Losses are means in nats; perplexity is e to the mean loss of a word.
 
     Args:
         classes: the names of the classes; empty: none.
         words: whether there are masked words. Default True.
     """
 
-    less_is_better = frozenset({"word_loss", "perplexity", "class_loss", *(f"perplexity.{level}" for level in LEVELS)})
+    less_is_better = frozenset(
+        {"class_loss", *(f"{name}{kind}" for name in ("word_loss", "perplexity") for kind in ("", *_OF_KINDS))}
+    )
 
     word_losses: np.ndarray
     word_right: np.ndarray
@@ -67,10 +71,11 @@ class PretrainingMetric(StatefulMetric):
         total = max(int(self.word_counts.sum()), 1)
         loss = float(self.word_losses.sum()) / total
         found = {"word_loss": loss, "perplexity": perplexity(loss), "word_accuracy": int(self.word_right.sum()) / total}
-        for level, name in enumerate(LEVELS):
+        for level, kind in enumerate(_OF_KINDS):
             if count := int(self.word_counts[level]):
-                found[f"perplexity.{name}"] = perplexity(float(self.word_losses[level]) / count)
-                found[f"word_accuracy.{name}"] = int(self.word_right[level]) / count
+                loss = float(self.word_losses[level]) / count
+                found[f"word_loss{kind}"], found[f"perplexity{kind}"] = loss, perplexity(loss)
+                found[f"word_accuracy{kind}"] = int(self.word_right[level]) / count
         return found
 
     def _of_classes(self) -> dict[str, float]:

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 
 import attrs
 import numpy as np
@@ -20,6 +23,8 @@ from onion.tasks.pretraining.pretrain import PretrainingJob, made, pretrain, tra
 from onion.tasks.pretraining.throughput import Throughput
 from onion.tasks.pretraining.token_frequencies import log_frequencies
 from onion.testing import assert_resumes_exactly
+from tests.paths import ROOT
+from tests.patience import PATIENCE
 from tests.tasks.helpers import films, write_tsv
 from tests.tasks.pretraining.corpus.foreign.files import WRITERS
 
@@ -164,6 +169,45 @@ def test_the_command_resumes_what_was_stopped(given, tmp_path, capsys):
     assert main(words(whole)) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["step"] == 6
     assert_same(parameters(cut), parameters(whole))
+
+
+KILLED = """
+import json, os, signal, sys
+from onion import ParameterUpdater, RunnerItem
+from onion.tasks.pretraining.pretrain import pretrain
+
+class Kill(RunnerItem):
+    passive = True
+
+    def on_batch(self, state):
+        if state.step == {step}:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+settings = json.loads({settings!r})
+pretrain({folder!r}, **settings).insert_before(ParameterUpdater, Kill()).run(passes=2)
+"""
+
+
+@pytest.mark.slow
+def test_what_was_killed_ends_with_the_same_bits(given, tmp_path):
+    settings = given(**CONTINUAL, save_every=2)
+    flags = [f"--{name.replace('_', '-')}={_as_flag(value)}" for name, value in settings.items()]
+    whole = tmp_path / "whole"
+    assert main(["pretrain", *flags, "--quiet", "--output", str(whole)]) == 0
+    for step in (1, 5):  # before there is a checkpoint, and in the second stage
+        folder = tmp_path / f"killed at {step}"
+        code = KILLED.format(step=step, settings=json.dumps(settings), folder=str(folder))
+        killed = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=PATIENCE, check=False
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert not (folder / "encoder" / "model.safetensors").exists() or step > 2
+        assert main(["pretrain", *flags, "--quiet", "--output", str(folder)]) == 0
+        assert_same(parameters(folder), parameters(whole))
+
+
+def _as_flag(value):
+    return ",".join(value) if isinstance(value, tuple) else value
 
 
 def test_an_extended_run_has_the_bits_of_one_whose_later_task_was_not_yet_drawn(given, tmp_path):

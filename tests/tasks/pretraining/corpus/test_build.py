@@ -3,6 +3,7 @@
 import errno
 import gzip
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from onion.tasks.pretraining.corpus.encoding import DocumentEncoder, blocks_of
 from onion.tasks.pretraining.corpus.flags import CAPITAL, IN_PARAGRAPH, IN_SENTENCE, starts
 from onion.tasks.pretraining.corpus.folder import CorpusFolder
 from onion.tasks.pretraining.corpus.raw_text import read_documents
+from onion.tasks.pretraining.corpus.segmentation.dictionary import Dictionary
 from onion.tasks.pretraining.corpus.segmentation.sentences import sentences
 from onion.tasks.pretraining.corpus.segmentation.tokenizer_words import TokenizerWords
 from tests.tasks.pretraining.corpus.texts import build, build_again_and_again, place_in, sums
@@ -133,6 +135,21 @@ def test_another_build_is_refused(place, whole, tmp_path):
         told = rf"whole: holds another corpus \({name.replace('_', ' ')}\); choose a new folder"
         with pytest.raises(DataError, match=told):
             build(place, **{name: value}).run(whole.path)
+    later = TokenizerWords()
+    later.version = "of tomorrow"
+    (tmp_path / "units.txt").write_text("lovely film\tentity\n", encoding="utf-8")
+    shutil.copytree(place / "tiny", tmp_path / "tiny")
+    with (tmp_path / "tiny" / "vocab.txt").open("a", encoding="utf-8") as file:
+        file.write("another\n")
+    for changes, told in (
+        ({"segmenter": later}, "segmenter version"),
+        ({"segmenter": Dictionary(tmp_path / "units.txt")}, "segmenter, .*dictionary sha256"),
+        ({"tokenizer": Tokenizer.from_pretrained(tmp_path / "tiny")}, "tokenizer, vocab size"),
+    ):
+        with pytest.raises(DataError, match=rf"holds another corpus \({told}\)"):
+            build(place, **changes).run(whole.path)
+    (tmp_path / "tiny").rename(place / "other tiny")
+    (tmp_path / "units.txt").unlink()
     (tmp_path / "mine.txt").touch()
     with pytest.raises(DataError, match="is not empty, and holds no corpus; choose a new folder"):
         build(place).run(tmp_path)
