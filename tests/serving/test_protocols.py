@@ -23,6 +23,7 @@ KINDS = {
     "tags": "token-classification",
     "reader": "question-answering",
     "masks": "masked-lm",
+    "numbers": "regression",
     "vectors": "embedding",
 }
 TEXTS = ["a good film", "the plot was an awful story"]
@@ -63,6 +64,7 @@ def predicted(folders, kind, *lines):
         ("films", {"text_a": TEXTS[0]}),
         ("several", {"text_a": TEXTS[0]}),
         ("pairs", {"text_a": TEXTS[0], "text_b": TEXTS[1]}),
+        ("numbers", {"text_a": TEXTS[1]}),
         ("tags", {"text_a": TEXTS[1]}),
         ("reader", {"question": "what was it", "context": TEXTS[1]}),
         ("masks", {"text_a": "a [MASK] film"}),

@@ -17,6 +17,8 @@ from onion.serving import served_models
 from onion.serving.calls import AT_ONCE
 from onion.serving.limits import ServingLimits
 from onion.serving.server import ModelServer
+from onion.tasks.export.export import export
+from onion.tasks.finetune.predictor import Predictor
 from scripts.serving_load import alike
 from tests.patience import PATIENCE
 from tests.serving.fakes import Echo
@@ -72,6 +74,41 @@ def test_paddle_computes_one_batch_at_a_time(run_of, tmp_path):
         found = pool.map(lambda text: answers(ask(server, text, path="/models/films/predict")), texts)
         for text, answer in zip(texts, found, strict=True):
             assert answer[0]["probabilities"] == pytest.approx(expected[text][0]["probabilities"], abs=2e-6)
+
+
+def test_what_8_bits_answer_does_not_depend_on_the_texts_beside_them(run_of, tmp_path):
+    export(run_of("classification"), tmp_path / "small", int8="dynamic")
+    predictor = Predictor.load(tmp_path / "small")
+    texts = [f"a good film {'great ' * (number % 7)}" for number in range(60)]
+    alone = {text: next(iter(predictor(predictor.task.text_rows([text])))) for text in set(texts)}
+    with served({"films": tmp_path / "small"}, workers=2) as server, ThreadPoolExecutor(32) as pool:
+        asked = [
+            pool.submit(ask, server, *texts[place : place + 3], path="/models/films/predict") for place in range(57)
+        ]
+        for place, answer in enumerate(asked):
+            expected = [alone[text] for text in texts[place : place + 3]]
+            assert answers(answer.result(PATIENCE)) == expected
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"POST /models/echo/predict HTTP/1.1\r\nhost: localhost\r\n",
+        b'POST /models/echo/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 20\r\n\r\n{"inputs": ',
+    ],
+)
+def test_a_request_that_does_not_arrive_is_cut_off_and_others_are_answered(begun, echo, tmp_path):
+    limits = ServingLimits(seconds=0.1)
+    with served({"echo": tmp_path}, limits=limits) as server:
+        address = urlsplit(server.url)
+        with closing(socket.create_connection((address.hostname, address.port), PATIENCE)) as connection:
+            connection.sendall(begun)
+            answer = b""
+            while part := connection.recv(1000):  # which ends: that is the test
+                answer += part
+        assert answer.startswith(b"HTTP/1.1 408")
+        object.__setattr__(limits, "seconds", PATIENCE)  # a valid one may take longer on a busy machine
+        assert answers(ask(server, "next")) == ["NEXT"]
 
 
 def test_a_full_queue_is_told_with_a_time(echo, tmp_path):

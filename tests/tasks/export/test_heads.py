@@ -51,7 +51,7 @@ def network_of(config, head):
 
 def batches(config):
     generator = np.random.default_rng(3)
-    for size, longest in ((1, 1), (1, 7), (4, 13)):
+    for size, longest in ((1, 1), (1, 7), (4, 13), (2, min(config.max_length, 24))):
         lengths = generator.integers(1, longest + 1, size).tolist()
         lengths[0] = longest
         kinds = max(1, min(2, getattr(config, "type_vocab_size", 2)))

@@ -25,7 +25,7 @@ from onion.tasks.pretraining.token_frequencies import log_frequencies
 from onion.testing import assert_resumes_exactly
 from tests.paths import ROOT
 from tests.patience import PATIENCE
-from tests.tasks.helpers import films, write_tsv
+from tests.tasks.helpers import films, snapshot, write_tsv
 from tests.tasks.pretraining.corpus.foreign.files import WRITERS
 
 TASKS = ("knowledge-masking", "sentence-order")
@@ -89,6 +89,17 @@ def test_the_encoder_and_its_heads_are_loaded_from_the_folder(pretrained):
     assert network.cls.seq_relationship is not None
     arrays = {name: array.numpy() for name, array in network.encoder.named_parameters()}
     assert_same(arrays, parameters(out))
+
+
+@pytest.mark.parametrize("layout", ["huggingface", "paddlenlp"])
+def test_the_folder_is_what_others_read_as_make_parity_shows(layout, given, tmp_path):
+    """It is what save_pretrained writes, which transformers and PaddleNLP read in scripts/parity."""
+    settings = given(tasks=("knowledge-masking", "next-sentence"), layout=layout, max_steps=4, tokens_per_batch=256)
+    train(made(settings), tmp_path / "run", quiet=True)
+    network = EncoderForPretraining.from_pretrained(tmp_path / "run" / "encoder")
+    network.save_pretrained(tmp_path / "again", layout=layout)
+    Tokenizer.from_pretrained(tmp_path / "run" / "encoder").save_pretrained(tmp_path / "again")
+    assert snapshot(tmp_path / "run" / "encoder") == snapshot(tmp_path / "again")
 
 
 def test_the_encoder_is_fine_tuned_by_the_command(pretrained, tmp_path, capsys):
