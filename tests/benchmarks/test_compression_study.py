@@ -34,6 +34,9 @@ def test_the_whole_model_of_a_seed_comes_before_what_is_made_of_it(study):
     assert "half the layers" not in {run.size for run in study.runs() if run.set == "sst-2"}
     assert study.line(Run("mrpc", WHOLE, 2)).startswith("train --task classification --encoder minilm")
     assert study.line(Run("mrpc", "half the layers", 2)).startswith("compress --run {whole} --layers 3 ")
+    assert study.line(Run("sst-2", "width 0.5, fewer layers", 1)).startswith(
+        "compress --run {whole} --width 0.5 --layers 4 "
+    )
     assert "--seed 2" in study.line(Run("mrpc", "half the layers", 2))
 
 
