@@ -12,9 +12,14 @@ networks/                the networks of tasks, several heads, distillation, GAN
 collector.py             items that decode outputs and collect them
 metrics/                 metrics over a pass
 finetune/                settings, recipes, runs and predictions: ``onion train``, ``evaluate``, ``predict``
+pretraining/             corpora, the tasks of BERT and ERNIE, their training: ``onion corpus``, ``onion pretrain``
+teaching/                what trainings by a teacher share: the teacher, settings, both models side by side
 students/                small students of a trained model: ``onion distill``
+compression/             smaller models of a trained one: ``onion compress``
 tuning/                  searches for settings and folds: ``onion tune``, ``lr-find``, ``cross-validate``
 reports/                 figures of each class, confusions, errors: ``onion evaluate --report``
 publishing/              a trained model for others: ``onion push``
+export/                  models for ONNX Runtime, Paddle Inference, transformers: ``onion export``
+loading.py               a trained model or an encoder as a function of texts: ``onion.load``
 embedding/               sentence vectors: ``onion embed``
 """
