@@ -12,6 +12,8 @@ command line, its data and its teacher are the same. A run that fails is reporte
 
 from __future__ import annotations
 
+import hashlib
+import json
 import random
 import statistics
 import sys
@@ -23,7 +25,7 @@ from typing import Any
 
 from benchmarks.composition import last_object
 from benchmarks.frame.processes import FailedError, end_of, run_logged
-from benchmarks.frame.study import DIGEST_LENGTH, Result, Study, sum_of
+from benchmarks.frame.study import DIGEST_LENGTH, Result, Study, is_whole, sum_of
 from benchmarks.frame.tables import MISSING, mean_and_spread, table, where_and_when
 from onion.checkpointing.atomic_files import replace_file
 from onion.tasks.students.settings import TINY
@@ -96,8 +98,19 @@ class Students(Study[Run]):
 
     def own(self, run: Run) -> Path:
         """Return the folder of what all runs of a set share: the rows that are drawn, the teacher, its logits."""
-        train = self.files(run)[0]
-        return self.folder / f"{run.set}.{sum_of(train)[:DIGEST_LENGTH]}"
+        _, *made_of = self.record(Run(run.set, TEACHER))
+        digest = hashlib.sha256(json.dumps(made_of).encode()).hexdigest()[:DIGEST_LENGTH]
+        return self.folder / f"{run.set}.{digest}"
+
+    def needs(self, run: Run) -> Sequence[Run]:
+        taught = run.student != TEACHER and self.given_teacher(run.set) is None
+        return (Run(run.set, TEACHER),) if taught else ()
+
+    def is_there(self, run: Run) -> bool:
+        return is_whole(self.own(run) / "teacher", self.log(run))
+
+    def log(self, run: Run) -> Path:
+        return self.path(run).with_suffix(".log")
 
     def files(self, run: Run) -> list[Path]:
         folder = self.data / SETS[run.set][0]
@@ -135,11 +148,12 @@ class Students(Study[Run]):
             "run": own / self.path(run).stem,
         }
         words = [part.format(**names) for part in self.line(run).split()]
-        log = self.path(run).with_suffix(".log")
+        log = self.log(run)
         run_logged(run, [sys.executable, "-m", "onion", *words, "--quiet"], {"OMP_NUM_THREADS": "1"}, log)
         report = last_object(log)
         if "dev.accuracy" not in report:
             raise FailedError(f"{run}: its last line of JSON has no 'dev.accuracy'; {end_of(log)}")
+        log.unlink()
         return {"report": report}
 
     def summary(self, result: Result) -> str:

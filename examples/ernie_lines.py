@@ -3,8 +3,8 @@
 python examples/ernie_lines.py TRAIN.gz VALID.gz --output OUT
 
 The masks are ERNIE's own, number for number. The files are those that ERNIE 1.0 is published with (PaddlePaddle/ERNIE,
-tag static_graph: demo_train_set.gz and demo_valid_set.gz), or others of their form in the vocabulary of ERNIE 1.0; the
-same command resumes it. The last line is JSON: accuracies on VALID.gz, and those of predictors that do not read.
+tag static_graph: demo_train_set.gz and demo_valid_set.gz), or others of their form in the vocabulary of ERNIE 1.0. The
+same command resumes an interrupted training. The last line is JSON: accuracies on VALID.gz, beside those of counting.
 """
 
 import argparse

@@ -1,6 +1,5 @@
 """A search by meaning: the vectors of a file's texts, the texts beside them, and an index of nearest neighbours.
 
-pip install usearch
 python examples/search.py texts.tsv "a film about love" --columns text_a=sentence --folder build/index
 
 The first call embeds the file, and later ones read what it wrote below the folder. Printed as JSON are the nearest, by
@@ -10,7 +9,6 @@ a graph of neighbours (HNSW, Malkov and Yashunin 2016); a ``--reranker`` reads q
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import sys
 from pathlib import Path
@@ -20,6 +18,8 @@ import numpy as np
 
 import onion
 from onion.data import iter_rows
+from onion.tasks.data.features.hashing import digest_of_file, digest_of_values
+from onion.tasks.data.prepared import prepared
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.files import embed_file
 from onion.tasks.validators import read_columns
@@ -66,8 +66,8 @@ def main() -> None:
     parser.add_argument("--max-length", type=int, default=128, help="tokens per text (default: %(default)s)")
     asked = parser.parse_args()
     embedder = Embedder.from_pretrained(asked.encoder, "mean", normalize=True, max_length=asked.max_length)
-    made_of = repr((asked.encoder, asked.max_length, asked.columns)).encode() + Path(asked.file).read_bytes()
-    folder = asked.folder / hashlib.sha256(made_of).hexdigest()[:12]
+    rows = digest_of_file(prepared(asked.file, asked.columns, labelled=False))
+    folder = asked.folder / digest_of_values({"rows": rows, "encoder": asked.encoder, "length": asked.max_length})[:12]
     folder.exists() or embed_file(embedder, asked.file, folder, columns=asked.columns)
     search = Search(embedder, folder)
     found = {text: search(text, asked.count * (4 if asked.reranker else 1)) for text in asked.questions}

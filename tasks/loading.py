@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import NoneType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from onion.tasks.token_classification.task import TokenClassification
 
 Given: TypeAlias = "str | tuple[str, str] | Mapping[str, Any]"
 """What is predicted for: a text, a pair of texts (a question and its context), or a row as files have it."""
+
+
+Read = TypeVar("Read")
 
 
 class Model:
@@ -70,7 +73,7 @@ class Model:
         return self._answers(_listed(given))
 
     def _answers(self, given: Sequence[Given]) -> list[dict[str, Any]]:
-        lines = [self._line(each, number) for number, each in enumerate(given, start=1)]
+        lines = [_named(number, partial(row_line, self.task), each) for number, each in enumerate(given, start=1)]
         try:
             if self._lock is None:
                 return list(self._predictor(self.task.line_rows(lines), Counter()))
@@ -78,12 +81,6 @@ class Model:
                 return list(self._predictor(self.task.line_rows(lines), Counter()))
         except DataError as error:
             raise DataError(str(error).replace(f"{STANDARD_INPUT}:", "text ", 1)) from None
-
-    def _line(self, given: Given, number: int) -> str:
-        try:
-            return row_line(self.task, given)
-        except DataError as error:
-            raise DataError(f"text {number}: {error}") from None
 
 
 def row_line(task: Task, given: Given) -> str:
@@ -107,6 +104,14 @@ def row_line(task: Task, given: Given) -> str:
         return json.dumps(row, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise DataError(f"{error}; a row has strings, numbers and lists of them") from None
+
+
+def _named(number: int, read: Callable[[Given], Read], given: Given) -> Read:
+    """Read one of several rows, and name its number where it is wrong."""
+    try:
+        return read(given)
+    except DataError as error:
+        raise DataError(f"text {number}: {error}") from None
 
 
 def _listed(given: Iterable[Any]) -> list[Any]:
@@ -158,7 +163,7 @@ class VectorModel:
         """
         one = isinstance(given, (str, tuple, Mapping))
         several: list[Any] = [given] if one else _listed(given)
-        rows = list(map(texts_of, several))
+        rows = [_named(number, texts_of, each) for number, each in enumerate(several, start=1)]
         firsts, seconds = [first for first, _ in rows], [second for _, second in rows if second is not None]
         if seconds and len(seconds) < len(rows):
             raise DataError("these are texts and pairs; give one kind at a time")
@@ -197,10 +202,13 @@ def load(
     if threads is not None and whole("threads", threads) < 1:
         raise DataError(f"threads {threads}: must be 1 or more")
     folder = _folder(name_or_folder)
-    if is_exported(folder) and read_manifest(folder).task == EMBEDDING:
-        _refuse_for_vectors(folder, task, engine, read_manifest(folder).format)
+    manifest = read_manifest(folder) if is_exported(folder) else None
+    if manifest is not None and manifest.task == EMBEDDING:
+        _refuse_for_vectors(folder, task, engine, manifest.format)
+        if threads is not None and manifest.format == PADDLE:
+            use_threads(threads)
         return VectorModel(_embedder(partial(Embedder.from_exported, threads=threads), folder, settings))
-    if is_exported(folder) or (folder / RUN_FILE).is_file():
+    if manifest is not None or (folder / RUN_FILE).is_file():
         if threads is not None and (engine == PADDLE or (engine is None and needs_paddle(folder))):
             use_threads(threads)
         return Model(Predictor.load(folder, settings, task, engine, threads))

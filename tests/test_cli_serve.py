@@ -97,7 +97,18 @@ def test_every_call_that_was_taken_is_answered_when_it_ends(model):
 
 def test_a_call_under_way_at_sigterm_is_answered(model):
     texts = [f"a good film {number}" for number in range(10_000)]
-    words = ["--port", 0, "--max-texts", len(texts), "--max-tokens", 1_000_000, "--queue", len(texts)]
+    words = [
+        "--port",
+        0,
+        "--drain",
+        PATIENCE,
+        "--max-texts",
+        len(texts),
+        "--max-tokens",
+        1_000_000,
+        "--queue",
+        len(texts),
+    ]
     with serving(f"films={model}", *words) as (process, url), ThreadPoolExecutor(1) as pool:
 
         def call():
@@ -106,6 +117,7 @@ def test_a_call_under_way_at_sigterm_is_answered(model):
         answer = call()
         while "onion_queue_rows 0.0" in httpx.get(f"{url}/metrics", timeout=PATIENCE).text:
             if answer.done():  # nobody looked while its rows waited: another one
+                assert answer.result().status_code == 200
                 answer = call()
         process.send_signal(signal.SIGTERM)
         found = answer.result(PATIENCE)

@@ -1,6 +1,7 @@
 """The package as a whole: light to import, its public names, its sizes; who may import whom is in test_layers.py."""
 
 import ast
+from configparser import ConfigParser
 
 import pytest
 
@@ -60,6 +61,19 @@ def test_every_item_is_in_its_file_and_shown_to_type_checkers():
 def test_a_name_that_does_not_exist_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'onion' has no attribute 'Trainer'"):
         onion.Trainer  # noqa: B018 - asking is the test
+
+
+def test_every_folder_of_modules_is_in_the_wheel():
+    """An editable installation finds them all; a wheel has what is listed."""
+    settings = ConfigParser()
+    settings.read_string((ROOT / "setup.cfg").read_text(encoding="utf-8"))
+    there = set()
+    for folder, package in (("onion", "onion"), ("models", "onion.models"), ("tasks", "onion.tasks")):
+        for path in (ROOT / folder).rglob("__init__.py"):
+            parts = path.parent.relative_to(ROOT / folder).parts
+            if not parts or (folder, parts[0]) not in {("onion", "models"), ("onion", "tasks")}:  # links
+                there.add(".".join((package, *parts)))
+    assert set(settings["options"]["packages"].split()) == there
 
 
 def lines(path):

@@ -111,13 +111,19 @@ class Study(ABC, Generic[Run]):
                 open_ += [need for need in self.needs(run) if need not in open_ and not self.is_there(need)]
         return [run for run in runs if run in open_]
 
-    def write_page(self, table: Path) -> None:
-        """Write the page, unless it has more figures there: the results that they are of may be elsewhere."""
+    def write_page(self, table: Path) -> bool:
+        """Write the page, unless it has more figures there: the results that they are of may be elsewhere.
+
+        Returns:
+            Whether it was written.
+        """
         page = self.page()
         if table.is_file() and figures_in(page) < figures_in(table.read_text(encoding="utf-8")):
-            print(f"{table} is left as it is: it has more figures than there are results here", file=sys.stderr)
-            return
+            told = "is left as it is: it has more figures than there are results here; delete it to write it anew"
+            print(f"{table} {told}", file=sys.stderr)
+            return False
         replace_file(table, page.encode())
+        return True
 
     @classmethod
     def add_options(cls, parser: ArgumentParser) -> None:
@@ -160,7 +166,7 @@ class Study(ABC, Generic[Run]):
         there = [run for run in study.runs() if study._is_complete(run)]
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, lambda number, frame: sys.exit(128 + number))  # the child is stopped on the way out
-        study.write_page(given.table)
+        written = study.write_page(given.table)
         missing = study.missing(there)
         failed = 0
         for number, run in enumerate(missing, start=1):
@@ -171,8 +177,9 @@ class Study(ABC, Generic[Run]):
             except FailedError as error:
                 print(f"failed: {error}", file=sys.stderr, flush=True)
                 failed += 1
-            study.write_page(given.table)
-        print(f"{given.table} has what there is" + (f"; {failed} runs failed" if failed else ""))
+            written = study.write_page(given.table)
+        told = [f"{given.table} has what there is"] * written + [f"{failed} runs failed"] * bool(failed)
+        print("; ".join(told))
         return 1 if failed else 0
 
     @classmethod

@@ -110,10 +110,12 @@ class Online(Study[Run]):
         variants = "\n".join(f"- {name}: {text}" for name, text in VARIANTS.items())
         return "\n".join([HEAD + variants + "\n", *(_part(stream, self.sides(stream)) for stream in self.streams)])
 
-    def write_page(self, table: Path) -> None:
-        super().write_page(table)
+    def write_page(self, table: Path) -> bool:
+        if not super().write_page(table):
+            return False
         drawing = picture([_panel(stream, self.sides(stream)) for stream in self.streams], BIN)
         replace_file(table.with_name("online_drift.svg"), drawing.encode())
+        return True
 
 
 def _panel(stream: Stream, sides: Sides) -> Panel:

@@ -285,8 +285,9 @@ def _put_out(lines: Iterable[str], output: Path | None) -> None:
             print(line)
         return
     content = (f"{line}\n".encode() for line in lines)
-    replaced = not output.exists() or output.is_file()  # /dev/null or a pipe is written to
+    replaced = True
     try:
+        replaced = not output.exists() or output.is_file()  # /dev/null or a pipe is written to
         if replaced:
             replace_file(output, content)
         else:

@@ -20,8 +20,8 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     """Add the flags of the command."""
     add, limits = command.add_argument, ServingLimits()
     models = (
-        "folder of onion train or onion export, or an encoder (the mean of its vectors, of length 1); its name in "
-        "addresses is that of the folder"
+        "folder of onion train or onion export, or an encoder (mean of the token vectors, scaled to length 1); its "
+        "name in addresses is that of the folder"
     )
     add("models", nargs="+", metavar="[NAME=]DIR", help=models)
     add("--host", default="127.0.0.1", help="address to listen at; others need a token (default: %(default)s)")

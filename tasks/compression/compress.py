@@ -69,7 +69,7 @@ def compress(
 
     The smaller network begins with the most important heads and neurons of the trained one
     (:class:`onion.tasks.compression.importance.Importance`) and with evenly spaced layers of it, and learns from its
-    outputs and hidden states, without the labels. After the run, the output folder is a run like every other.
+    outputs and hidden states, without the labels. After the run, the output folder is a run like any other.
 
         runner = compress("run", "train.tsv", "dev.tsv", "small", width=0.5)
         runner.run(passes=3)
@@ -125,7 +125,7 @@ def train(
             _check_place(output / name)
     teacher = loaded(settings)
     if exporting is not None:
-        _check_export(teacher, **exporting)
+        _check_export(teacher, settings.columns, **exporting)
     job = CompressJob.of(settings, teacher)
     runner = returning(job.onion(anchored(output), force_resume), quiet)
     runner[RunFolder].look()
@@ -156,7 +156,11 @@ def _exported(run: Path, arguments: Mapping[str, Any]) -> Predictor:
 
 
 def _check_export(
-    run: Predictor, vocab: str | Path | None = None, calibrate: str | Path | None = None, **others: Any
+    run: Predictor,
+    columns: Mapping[str, str] | None,
+    vocab: str | Path | None = None,
+    calibrate: str | Path | None = None,
+    **others: Any,
 ) -> None:
     """Refuse before the training what could not be exported after it.
 
@@ -166,7 +170,7 @@ def _check_export(
     if vocab is not None:
         check_cuttable(run)
     if calibrate is not None:
-        row_lines(run.task, Path(calibrate))
+        row_lines(run.task, Path(calibrate), columns)
 
 
 def _check_place(folder: Path) -> None:

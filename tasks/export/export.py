@@ -27,7 +27,7 @@ from onion.tasks.export.vocabulary import with_vocabulary_of
 from onion.tasks.export.writing import AT_ONCE, check_choices, write_onnx
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.recipes import in_order
-from onion.tasks.finetune.run_folder import find_run
+from onion.tasks.finetune.run_folder import find_run, trained_columns
 from onion.tasks.publishing.model_folder import write_model, write_record
 
 
@@ -55,8 +55,8 @@ def export(
         output: a new or empty folder; it has all files, or does not exist after an error.
         format: ``onnx``, ``paddle`` (a program) or ``huggingface`` (the layout of transformers).
         int8: ``dynamic`` or ``static``: weights of 8 bits in an ONNX model. Default: 32.
-        calibrate: for ``static``, a file of rows: a table with the columns of the task, such as a part of the training
-            file, or lines as ``onion predict`` reads them from standard input.
+        calibrate: for ``static``, a file of rows: a table with the columns of the training, such as a part of its file,
+            or lines as ``onion predict`` reads them from standard input.
         texts: a file of such rows, on which the model is compared with the run. Default: rows of random words.
         vocab: a file of texts whose tokens the model keeps (``vocabulary.py``), in lines of any kind; not with
             ``texts``, nor in transformers' layout. Default: it keeps all.
@@ -75,9 +75,12 @@ def export(
     folder = find_run(run)
     refuse_exported(folder, "export the run")
     predictor = Predictor.load(folder, settings, task_name)
+    columns = trained_columns(folder, task_name)
     made = predictor if vocab is None else with_vocabulary_of(predictor, Path(vocab))
-    lines = sample_lines(predictor.task, made.tokenizer) if texts is None else row_lines(predictor.task, Path(texts))
-    calibration = None if calibrate is None else row_lines(made.task, Path(calibrate))
+    lines = (
+        sample_lines(predictor.task, made.tokenizer) if texts is None else row_lines(made.task, Path(texts), columns)
+    )
+    calibration = None if calibrate is None else row_lines(made.task, Path(calibrate), columns)
     with new_folder(output) as target:
         if format == HUGGINGFACE:
             write_model(folder, target, output.name, task_name, task=made.task)

@@ -26,7 +26,7 @@ from onion.tasks.export.exported_network import inputs_of
 from onion.tasks.export.graph import graph_of_encoder
 from onion.tasks.export.manifest import Manifest, refuse_exported, sums_of
 from onion.tasks.export.names import EMBEDDING, HUGGINGFACE, ONNX, POOLING_FILE
-from onion.tasks.export.samples import file_lines, sample_texts
+from onion.tasks.export.samples import sample_texts, text_lines
 from onion.tasks.export.writing import AT_ONCE, check_choices, write_onnx
 
 KEPT = 6
@@ -51,8 +51,8 @@ def export_encoder(
         format: ``onnx`` or ``paddle``.
         pooling: how the vector of a text is made. Default: ``cls``, texts of at most 128 tokens.
         int8: ``dynamic`` or ``static``: weights of 8 bits in an ONNX model. Default: 32.
-        calibrate: for ``static``, a file of texts, one a line.
-        texts: a file of texts, one a line, on which it is compared with the encoder. Default: random words.
+        calibrate: for ``static``, a file of texts: a table with ``text_a``, or one a line.
+        texts: such a file, on which it is compared with the encoder. Default: random words.
 
     Raises:
         DataError: an argument is wrong.
@@ -67,7 +67,7 @@ def export_encoder(
     folder = hub.resolve(encoder)
     refuse_exported(folder, "export the encoder")
     own = Embedder.from_pretrained(folder, **attrs.asdict(chosen))
-    lines = sample_texts(own.tokenizer, chosen.max_length) if texts is None else file_lines(Path(texts))
+    lines = sample_texts(own.tokenizer, chosen.max_length) if texts is None else text_lines(Path(texts))
     with new_folder(output) as target:
         own.tokenizer.save_pretrained(target)
         network = own.network.encoder  # type: ignore[union-attr]  # it is not exported
@@ -75,7 +75,7 @@ def export_encoder(
         write_synced(target / POOLING_FILE, json.dumps(attrs.asdict(chosen), indent=1).encode())
         graph = graph_of_encoder(network.config, chosen)
         if format == ONNX:
-            batches = None if calibrate is None else _batches(own, file_lines(Path(calibrate)))
+            batches = None if calibrate is None else _batches(own, text_lines(Path(calibrate)))
             write_onnx(target, graph, arrays_of(network), int8, batches)
         else:
             from onion.tasks.export.paddle_program import write_program

@@ -76,7 +76,7 @@ def refuse_without_checkpoint(folder: Path) -> None:
         CheckpointError: it was exported as ONNX or as a program of Paddle.
     """
     if is_exported(folder) and read_manifest(folder).format != HUGGINGFACE:
-        raise CheckpointError(f"{folder} was made by onion export and has no checkpoint; give the run itself")
+        raise CheckpointError(f"{folder} was made by onion export and has no checkpoint; give the run it was made of")
 
 
 def sums_of(folder: Path) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 from onion.data.files import FORMATS, iter_lines, iter_rows
 from onion.errors import DataError
 from onion.models.tokenizer import Tokenizer
-from onion.tasks.data.rows import STANDARD_INPUT
+from onion.tasks.data.conll import ENDINGS
+from onion.tasks.data.prepared import prepared
+from onion.tasks.data.rows import AT, STANDARD_INPUT, file_rows, unknown_format
 from onion.tasks.data.texts import PAIR, TEXT, TextTask
 from onion.tasks.masked_lm.masking import word_ids
 from onion.tasks.masked_lm.task import MaskedLM
@@ -35,20 +38,22 @@ def sample_lines(task: Task, tokenizer: Tokenizer) -> list[str]:
     ]
 
 
-def row_lines(task: Task, path: Path) -> list[str]:
+def row_lines(task: Task, path: Path, columns: Mapping[str, str] | None = None) -> list[str]:
     """Return the rows of a file as lines that a task reads from standard input.
 
     Args:
         task: that reads them.
-        path: of a table (``.tsv``, ``.csv``), or of lines as ``onion predict`` reads them from standard input.
+        path: of a table, as ``onion predict --input`` reads it, or of lines as it reads them from standard input.
+        columns: of the task and of a table, where they differ. Default: they do not.
 
     Raises:
         DataError: the file cannot be read, has no row, or one that the task does not read; its number is named.
     """
-    if path.suffix.lower() in FORMATS:
-        lines = [json.dumps(cells, ensure_ascii=False) for _, cells in iter_rows(path)]
-    else:
-        lines = file_lines(path)
+    lines = (
+        [json.dumps(row, ensure_ascii=False) for row in _rows(task, path, columns)]
+        if is_table(path)
+        else file_lines(path)
+    )
     try:
         for _ in task.line_rows(lines):
             pass
@@ -57,6 +62,38 @@ def row_lines(task: Task, path: Path) -> list[str]:
     if not lines:
         raise DataError(f"{path}: has no row")
     return lines
+
+
+def _rows(task: Task, path: Path, columns: Mapping[str, str] | None) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a table, or the questions of a file of SQuAD's."""
+    if isinstance(task, QuestionAnswering) and path.suffix.lower() == ".json":
+        yield from ({"question": each.text, "context": each.context} for each in task.rows(path, labelled=False))
+        return
+    for _, row in iter_rows(prepared(path, columns, labelled=False)):
+        yield {name: each for name, each in row.items() if name != AT}
+
+
+def text_lines(path: Path) -> list[str]:
+    """Return the texts of a file: of a table the column ``text_a``, of another one its lines.
+
+    Raises:
+        DataError: the file cannot be read, or has no text.
+    """
+    if is_table(path):
+        return [row.text(TEXT) for row in file_rows(prepared(path, labelled=False), [TEXT])]
+    return file_lines(path)
+
+
+def is_table(path: Path) -> bool:
+    """Tell by the ending whether a file has rows with columns, and not one in each line.
+
+    Raises:
+        DataError: it is a packed table, which is not read.
+    """
+    endings = (*FORMATS, ".json", ".parquet", *ENDINGS)
+    if path.suffix.lower() == ".gz" and path.with_suffix("").suffix.lower() in endings:
+        raise unknown_format(path)
+    return path.suffix.lower() in endings
 
 
 def file_lines(path: Path) -> list[str]:

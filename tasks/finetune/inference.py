@@ -22,7 +22,7 @@ from onion.tasks.data.texts import tell_notes
 from onion.tasks.finetune.predictor import CHUNK, Predictor, read_task
 from onion.tasks.finetune.recipes import evaluation_onion
 from onion.tasks.finetune.run_files import write_json
-from onion.tasks.finetune.run_folder import read_record
+from onion.tasks.finetune.run_folder import read_record, trained_columns
 from onion.tasks.reports.report import check_folder
 from onion.tasks.task import Task
 
@@ -79,10 +79,8 @@ def _predictions(task: Task, rows: Sequence[Any], examples: Examples, decoded: S
 
 
 def _columns(folder: Path, task_name: str | None, columns: Mapping[str, str] | None) -> Mapping[str, str]:
-    """Return the columns that were asked for; by default those of the training, which older runs have not."""
-    record = read_record(folder)
-    trained: Mapping[str, Any] = record if task_name is None else record["tasks"][task_name]
-    return trained.get("columns", {}) if columns is None else columns
+    """Return the columns that were asked for; by default those of the training."""
+    return trained_columns(folder, task_name) if columns is None else columns
 
 
 def predict(

@@ -170,25 +170,22 @@ def _differences_of_part(there: Mapping[str, Any], here: Mapping[str, Any]) -> I
             yield f"{name} {given[0]} there, {given[1]} here"
         elif endings[0] != endings[1]:
             yield f"the {name} file ends in {endings[0] or 'nothing'} there, in {endings[1] or 'nothing'} here"
-    elsewhere = {name for name, digest in BY_CONTENT.items() if there.get(digest) and here.get(digest)}
     # A run of an earlier version of onion has no record of the settings that have come since: they are the default.
     one, other = ({**DEFAULTS, **record, **record.get(FITTED, {})} for record in (there, here))
-    apart_from = {
-        "train",
-        "dev",
-        "options",
-        "loggers",
-        "shard_optimizer",
-        FITTED,
-        *_unknown_then(there, here),
-        *elsewhere,
-    }
+    apart_from = {"train", "dev", "options", "loggers", "shard_optimizer", FITTED}
+    apart_from |= _unknown_then(there, here) | _told_by_content(there, here)
     for name in sorted((one.keys() | other.keys()) - apart_from):
         if one.get(name) != other.get(name):
             file = name.removesuffix("_sha256")
             told = f"{name} {apart(one.get(name), other.get(name))}"
-            thing = f"the weights of the {file} are" if file in BY_CONTENT else f"the {file} file has"
-            yield told if file == name else f"{thing} {'others' if file in BY_CONTENT else 'other content'}"
+            of_weights = f"the weights of the {file} are different" if name in BY_CONTENT.values() else None
+            yield told if file == name else of_weights or f"the {file} file has other content"
+
+
+def _told_by_content(there: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]:
+    """Return the folders whose content is known of both; and the checksums that an earlier version has not written."""
+    folders = {name for name, digest in BY_CONTENT.items() if there.get(digest) and here.get(digest)}
+    return folders | {digest for digest in BY_CONTENT.values() if digest not in there}
 
 
 def _unknown_then(there: Mapping[str, Any], here: Mapping[str, Any]) -> set[str]:
@@ -249,6 +246,18 @@ def read_record(folder: Path) -> dict[str, Any]:
         if isinstance(part, dict) and "task" in part:
             part["task"] = current_name(part["task"])
     return record
+
+
+def trained_columns(folder: Path, task_name: str | None = None) -> Mapping[str, str]:
+    """Return the columns of onion and of the files that a run was trained on, where they differ; older runs have none.
+
+    Raises:
+        CheckpointError: there is no run in the folder.
+    """
+    record = read_record(folder)
+    trained: Mapping[str, Any] = record if task_name is None else record["tasks"][task_name]
+    found: Mapping[str, str] = trained.get("columns") or {}
+    return found
 
 
 def read_drawing(folder: Path) -> str:

@@ -128,7 +128,9 @@ def _summary(trained: Trained) -> str:
     began = trained.record.get("init_from") or trained.record["encoder"]
     made = f"the encoder `{began}` ({trained.family}), fine-tuned"
     if "run_sha256" in trained.record:  # what it was made of is a folder, which says nothing to others
-        made = f"some layers of a trained model ({trained.family}), which taught them (`onion compress`),"
+        made = f"some layers of a trained model ({trained.family}), trained by that model (`onion compress`)"
+    elif "teacher_sha256" in trained.record:
+        made = f"the student `{began}` ({trained.family}) of a trained model, trained by that model (`onion distill`)"
     labels = getattr(trained.task, "labels", None)
     told = f" Its labels: {', '.join(f'`{label}`' for label in labels)}." if labels else ""
     return (

@@ -138,8 +138,8 @@ def done_in(folder: Path, digest: str, shape: Shape) -> int:
         ) from None
     if of != digest or not fits:
         raise CheckpointError(
-            f"{folder} holds the logits of another teacher or of other texts; delete it, or keep these ones elsewhere "
-            "with --logits."
+            f"{folder} holds the logits of another teacher or of other texts; delete it, or keep the new ones "
+            "elsewhere with --logits DIR."
         )
     return done
 

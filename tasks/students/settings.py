@@ -88,6 +88,9 @@ class DistillSettings(TaughtSettings):
         of_words = self.student != TINY
         self._refuse_idle(("layers",), of_words, f"{self.student} has no layers of its teacher")
         self._refuse_idle(("vocabulary", "logits"), not of_words, f"{TINY} has its teacher's words, and asks it anew")
+        self._refuse_idle(
+            ("words",), not of_words and not self.copies, f"{TINY} without copies has its teacher's words"
+        )
         self._refuse_idle(("logits", "temperature"), not self.teacher_weight, "teacher_weight is 0")
 
     def _refuse_idle(self, names: Sequence[str], idle: bool, why: str) -> None:

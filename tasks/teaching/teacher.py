@@ -7,7 +7,7 @@ from pathlib import Path
 from onion.errors import DataError
 from onion.host import launch
 from onion.models.encoder import Encoder
-from onion.tasks.export.manifest import refuse_exported
+from onion.tasks.export.manifest import refuse_without_checkpoint
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.run_folder import find_run, read_record
 
@@ -20,13 +20,13 @@ def load_teacher(name_or_folder: str, flag: str) -> tuple[Predictor, Path]:
         flag: that gives it, for messages.
 
     Raises:
-        CheckpointError: the folder has no run, or no complete checkpoint.
-        DataError: it was exported, or holds several tasks; or several processes were launched.
+        CheckpointError: the folder has no run, or no complete checkpoint, or was exported for another engine.
+        DataError: it holds several tasks; or several processes were launched.
     """
     if launch.world_size() > 1:
         raise DataError("a training by a teacher runs in one process; start it without a launcher")
     folder = find_run(name_or_folder)
-    refuse_exported(folder, f"give {flag} the run")
+    refuse_without_checkpoint(folder)
     if "tasks" in read_record(folder):
         raise DataError(f"{flag}: {folder} holds several tasks; a teacher has one")
     return Predictor.load(folder, engine="paddle"), folder

@@ -133,11 +133,13 @@ class PretrainingStudy(Study[Piece]):
     def page(self) -> str:
         return page(self.findings(), self.scale)
 
-    def write_page(self, table: Path) -> None:
-        super().write_page(table)
+    def write_page(self, table: Path) -> bool:
+        if not super().write_page(table):
+            return False
         told, folder = card(self.findings()), self._own(ShippedPiece())
         if told is not None and folder.is_dir():
             replace_file(folder / "README.md", told.encode())
+        return True
 
     def findings(self) -> Findings:
         return Findings(self.arms(), self.read)

@@ -173,7 +173,7 @@ def test_a_training_is_not_resumed_with_another_teacher(given, make_settings, tm
     train(CompressSettings.of(settings), tmp_path / "out", quiet=True)
     shutil.rmtree(tmp_path / "teacher")
     fine_tuned(make_settings(passes=1, seed=2), tmp_path / "teacher")
-    with pytest.raises(CheckpointError, match="the weights of the run are others"):
+    with pytest.raises(CheckpointError, match="the weights of the run are different"):
         train(CompressSettings.of(settings), tmp_path / "out", quiet=True)
 
 
@@ -215,8 +215,11 @@ def test_a_link_is_not_replaced(given, run, tmp_path):
 
 def test_an_export_is_not_compressed(given, run, tmp_path):
     export(run, tmp_path / "model")
-    with pytest.raises(DataError, match="was made by onion export; give --run the run that it was made of"):
+    with pytest.raises(
+        CheckpointError, match="was made by onion export and has no checkpoint; give the run it was made"
+    ):
         train(CompressSettings.of(given(run=str(tmp_path / "model"), width=0.5)), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_run_that_was_killed_at_the_exchange_of_its_export_goes_on(given, tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from onion.tasks.export.samples import sample_lines
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.regression import Regression
 from onion.tasks.task import TEXT_VECTOR
-from tests.tasks.export.conftest import KINDS
+from tests.tasks.export.conftest import KINDS, training_files
 
 pytest.importorskip("onnxruntime")
 
@@ -95,6 +95,8 @@ def test_static_ranges_are_measured_on_a_file(kind, run_of, tmp_path):
         ("classification", "train.tsv", "text_a\tlabel\na good film\tgood\nthe plot is dull\tbad\n"),
         ("classification", "train.csv", 'text_a,label\n"a good film, and warm",good\n'),
         ("token-classification", "train.tsv", "text_a\tlabel\na\x02film\tO\x02O\n"),
+        ("token-classification", "train.conll", "a O\nfilm O\n\nthe O\nplot O\n"),
+        ("classification", "train.json", '[{"text_a": "a good film"}, {"text_a": "the plot is dull"}]'),
         ("masked-lm", "train.txt", "a good film\nthe plot is dull and the story was grim\n"),  # without [MASK]
     ],
 )
@@ -102,6 +104,12 @@ def test_static_ranges_are_measured_on_a_training_file(kind, name, content, run_
     (tmp_path / name).write_text(content)
     manifest = export(run_of(kind), tmp_path / "model", int8="static", calibrate=tmp_path / name)
     assert 0 < manifest["compared"]["largest_difference"] < 1
+
+
+def test_static_ranges_of_a_reader_are_measured_on_its_training_file(run_of, tmp_path):
+    path, _ = training_files("question-answering", tmp_path)
+    manifest = export(run_of("question-answering"), tmp_path / "model", int8="static", calibrate=path)
+    assert manifest["int8"] == "static"
 
 
 def test_rows_without_anything_to_predict_have_no_ranges(run_of, tmp_path):
@@ -115,6 +123,7 @@ def test_rows_without_anything_to_predict_have_no_ranges(run_of, tmp_path):
     ("name", "content", "told"),
     [
         ("rows.txt", "a film\n\na\tb\n", r"rows\.txt, row 2: 2 tab-separated cells; this model reads text_a"),
+        ("rows.tsv.gz", "", r"rows\.tsv\.gz: cannot tell the format by the ending"),
         ("rows.csv", "sentence\na film\n", r"rows\.csv, row 1: there is no 'text_a' in this object; it has 'sentence'"),
     ],
 )

@@ -55,6 +55,10 @@ def test_settings_are_those_of_the_export(tmp_path):
 def test_eight_bits_keep_the_direction(tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     own = Embedder.from_pretrained(encoder(), "mean", normalize=True, max_length=12)(TEXTS)
+    (tmp_path / "table.tsv").write_text("text_a\tlabel\na good film\tgood\n")
+    export_encoder(encoder(), tmp_path / "of a table", pooling=POOLINGS[0], texts=tmp_path / "table.tsv")
+    (kept,) = (tmp_path / "of a table" / "answers.jsonl").read_text().splitlines()
+    assert json.loads(kept)["row"] == "a good film"
     for kind, calibrate in (("dynamic", None), ("static", tmp_path / "texts.txt")):
         pooling = Pooling("mean", normalize=True, max_length=12)
         export_encoder(encoder(), tmp_path / kind, pooling=pooling, int8=kind, calibrate=calibrate)

@@ -160,7 +160,8 @@ def test_a_student_is_published_like_every_run(student, given, tmp_path):
     texts = ["a lovely film", "a poor plot"]
     published, own = ([*predict_texts(tmp_path / name, texts)] for name in ("model", "out"))
     assert published == own
-    assert f"the encoder `{student}` ({student})" in (tmp_path / "model" / "README.md").read_text()
+    told = f"the student `{student}` ({student}) of a trained model, trained by that model (`onion distill`) with onion"
+    assert told in (tmp_path / "model" / "README.md").read_text()
 
 
 def test_recipes_and_what_is_given_over_them(given):
@@ -238,7 +239,7 @@ def test_another_teacher_or_other_rows_need_force_and_the_same_ones_may_have_mov
     moved = {**settings, "teacher": str(tmp_path / "moved")}
     assert train(DistillSettings.of(moved), tmp_path / "out", quiet=True).report["step"] == 4
     fine_tuned(make_settings(passes=1, seed=2), tmp_path / "teacher")
-    with pytest.raises(CheckpointError, match=r"out holds another run .*the weights of the teacher are others"):
+    with pytest.raises(CheckpointError, match=r"out holds another run .*the weights of the teacher are different"):
         train(DistillSettings.of(settings), tmp_path / "out", quiet=True)
     fewer = write_tsv(tmp_path / "fewer.tsv", films(64, seed=1))
     with pytest.raises(CheckpointError, match="out holds another run"):
@@ -248,13 +249,22 @@ def test_another_teacher_or_other_rows_need_force_and_the_same_ones_may_have_mov
     assert np.load(tmp_path / "out" / "teacher" / LOGITS_FILE).shape == (64, 2)
 
 
+def test_a_run_of_an_earlier_version_has_no_digest_of_its_teacher_and_is_resumed(given, tmp_path):
+    settings = DistillSettings.of(given(passes=1))
+    train(settings, tmp_path / "out", quiet=True)
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
+    del record["teacher_sha256"]
+    (tmp_path / "out" / "run.json").write_text(json.dumps(record))
+    assert train(settings, tmp_path / "out", quiet=True).report["step"] == 4
+
+
 def test_a_tiny_student_does_not_resume_with_another_teacher(given, make_settings, tmp_path):
     fine_tuned(make_settings(passes=1), tmp_path / "teacher")
     settings = DistillSettings.of(given(student="tiny", teacher=str(tmp_path / "teacher"), **{**TINY, "passes": 1}))
     train(settings, tmp_path / "out", quiet=True)
     shutil.rmtree(tmp_path / "teacher")
     fine_tuned(make_settings(passes=1, seed=2), tmp_path / "teacher")
-    with pytest.raises(CheckpointError, match="the weights of the teacher are others"):
+    with pytest.raises(CheckpointError, match="the weights of the teacher are different"):
         train(settings, tmp_path / "out", quiet=True)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from onion.errors import DataError
+from onion.errors import CheckpointError, DataError
 from onion.host import launch
 from onion.tasks.export.export import export
 from onion.tasks.finetune.predictor import Predictor
@@ -17,11 +17,14 @@ def test_a_run_is_a_teacher_and_its_encoder_has_layers(trained):
     assert encoder_of_layers(teacher, folder, "--teacher") is teacher.network.encoder
 
 
-def test_an_exported_model_is_refused(trained, tmp_path):
+def test_a_model_that_was_exported_for_another_engine_is_refused(trained, tmp_path):
     pytest.importorskip("onnxruntime")
     export(trained[0], tmp_path / "model")
-    with pytest.raises(DataError, match="model was made by onion export; give --teacher the run that it was made of"):
+    with pytest.raises(CheckpointError, match="model was made by onion export and has no checkpoint; give the run it"):
         load_teacher(str(tmp_path / "model"), "--teacher")
+    export(trained[0], tmp_path / "for transformers", "huggingface")
+    teacher, _ = load_teacher(str(tmp_path / "for transformers"), "--teacher")
+    assert teacher.task.name == "classification"
 
 
 def test_several_processes_are_refused(trained, monkeypatch):

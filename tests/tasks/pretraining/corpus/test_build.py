@@ -148,7 +148,7 @@ def test_another_build_is_refused(place, whole, tmp_path):
     ):
         with pytest.raises(DataError, match=rf"holds another corpus \({told}\)"):
             build(place, **changes).run(whole.path)
-    (tmp_path / "tiny").rename(place / "other tiny")
+    shutil.rmtree(tmp_path / "tiny")
     (tmp_path / "units.txt").unlink()
     (tmp_path / "mine.txt").touch()
     with pytest.raises(DataError, match="is not empty, and holds no corpus; choose a new folder"):
