@@ -303,8 +303,8 @@ def test_recipes_and_tasks_with_classes_stand_with_their_figures(study):
     assert "| 1,024 | 0.001 | 0 | 0, 1e-08 | 0.15 | 6.319, 12.6 % |" in found
     assert "| 1,024 | 0.001 | 0.1 | frequencies, 1e-06 | 0.15 | not run yet |" in found
     assert "| 1,024 | 0.001 | 0.1 | frequencies, 1e-06 | 0.4 | 6.109, 13.3 % |" in found
-    assert "| capitalisation | from minilm | 97.0 | 86.0 |" in found
-    assert "| sentence-distance | from wiki-zh | not run yet | not run yet |" in found
+    assert "| capitalisation | from minilm, tasks of words | 97.0 | 86.0 |" in found
+    assert "| sentence-distance | from wiki-zh, tasks of texts | not run yet | not run yet |" in found
 
 
 def test_the_card_of_the_model_has_licence_source_and_figures(study, tmp_path):

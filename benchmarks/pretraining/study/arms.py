@@ -171,7 +171,7 @@ SENTENCE_TASKS = ("sentence-reordering", "sentence-distance", "discourse-relatio
 
 CLASSES_ZH = Arm(
     "classes-zh",
-    "from wiki-zh",
+    "from wiki-zh, tasks of texts",
     WIKIPEDIA,
     options={
         **_classes(SENTENCE_TASKS),
@@ -185,7 +185,7 @@ CLASSES_ZH = Arm(
 )
 CLASSES_EN = Arm(
     "classes-en",
-    "from minilm",
+    "from minilm, tasks of words",
     WIKIPEDIA_EN,
     HELD_OUT_EN,
     options={**_classes(("capitalisation", "token-document")), "learning_rate": 1e-4},
@@ -195,7 +195,7 @@ CLASSES_EN = Arm(
 )
 SENTENCES_EN = Arm(
     "sentences-en",
-    "from minilm",
+    "from minilm, tasks of texts",
     WIKIPEDIA_EN,
     HELD_OUT_EN,
     options={
