@@ -32,6 +32,8 @@ def test_the_vectors_are_those_of_the_encoder(pooling, form, tmp_path):
     assert (exported.max_length, exported.width) == (pooling.max_length, own.width)
     np.testing.assert_allclose(exported(TEXTS[:2]), own(TEXTS[:2]), atol=1e-5)
     np.testing.assert_allclose(exported(TEXTS[:2], TEXTS[1:]), own(TEXTS[:2], TEXTS[1:]), atol=1e-5)
+    for number, text in enumerate(TEXTS):  # one alone takes a shorter way
+        np.testing.assert_allclose(exported([text]), own(TEXTS)[number : number + 1], atol=1e-5)
     kept = [json.loads(line) for line in (tmp_path / "model" / "answers.jsonl").read_text().splitlines()]
     np.testing.assert_allclose(
         exported([each["row"] for each in kept]), [each["prediction"] for each in kept], atol=1e-5
