@@ -44,10 +44,17 @@ def add_error_handlers(app: FastAPI) -> None:
     async def missing(request: Request, error: HTTPException) -> Response:
         return reply({"error": f"{error.detail}."}, error.status_code, error.headers)
 
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=CLIENT_GONE)  # which nobody reads; it is counted, and not as a failure
+
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
         return reply({"error": f"The service failed: {type(error).__name__}; see its log."}, 500)
 
+
+CLIENT_GONE = 499
+"""nginx's code: the client disconnected during its request."""
 
 POLICY = "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 """The content security policy of every response that has none of its own."""
@@ -100,7 +107,7 @@ class Guard:
             try:
                 await self._app(scope, receive, say)
             except ClientDisconnect:
-                status = 499  # nginx's code: the client disconnected during its request
+                status = CLIENT_GONE
         finally:
             self._count(scope["method"], getattr(scope.get("route"), "path", "other"), status)
 

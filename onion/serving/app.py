@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from onion import __version__
 from onion.http.auth import Access
-from onion.http.guard import POLICY, Guard, add_error_handlers, check_parameters
+from onion.http.guard import CLIENT_GONE, POLICY, Guard, add_error_handlers, check_parameters
 from onion.http.messages import reply, retry_after
 from onion.http.page_files import MEDIA_TYPES, page_routes
 from onion.http.refused import Refused
@@ -35,8 +35,6 @@ WITH_IMAGES = f"{POLICY}; img-src 'self' data:"
 """The policy of the page of the interface: that of every page, and the images in its style sheet."""
 
 WITHOUT_LIBRARY = "This page needs Swagger UI, which “make web-assets” fetches; /openapi.json is there without it."
-
-CLIENT_GONE = 499  # nginx's code: the client disconnected during its request
 
 
 def make_app(calls: Calls, metrics: ServingMetrics, access: Access, ready: Callable[[], bool]) -> ASGIApp:

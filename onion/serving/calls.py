@@ -151,9 +151,16 @@ def _length(cell: Any) -> int:
     return sum(1 + len(word) for word in cell if isinstance(word, str)) if isinstance(cell, list) else 0
 
 
+def _heard(answers: asyncio.Future[Any]) -> None:
+    """Take the error of answers that nobody waits for any more; asyncio would log that nobody has."""
+    if not answers.cancelled():
+        answers.exception()
+
+
 async def _until_gone(request: Request, futures: Sequence[Future[Any]]) -> list[Any]:
     """Wait for all futures; cancel them if the caller goes, or an answer fails."""
     answers = asyncio.gather(*map(asyncio.wrap_future, futures))
+    answers.add_done_callback(_heard)
     gone = asyncio.ensure_future(_gone(request))
     either: list[asyncio.Future[Any]] = [answers, gone]
     try:

@@ -145,7 +145,7 @@ def test_calls_under_way_are_answered_when_the_service_ends(echo, tmp_path):
         ask(server, "late")
 
 
-def test_a_caller_who_has_gone_is_dropped(echo, tmp_path):
+def test_a_caller_who_has_gone_is_dropped(echo, tmp_path, caplog):
     echo[1].update(is_open=False, alone=True)
     with served({"echo": tmp_path}) as server, ThreadPoolExecutor(2) as pool:
         [model] = echo[0]
@@ -167,6 +167,17 @@ def test_a_caller_who_has_gone_is_dropped(echo, tmp_path):
         assert answers(first.result(PATIENCE)) == ["FIRST"]
         assert answers(ask(server, "next")) == ["NEXT"]
         assert model.batches == [["first"], ["next"]]
+    assert not [each.getMessage() for each in caplog.records if each.name == "asyncio"]
+
+
+def test_a_caller_who_goes_while_its_call_arrives_is_no_failure_of_the_service(echo, tmp_path):
+    counted = 'onion_http_requests_total{{method="POST",path="/models/{{name}}/predict",status="{}"}}'
+    with served({"echo": tmp_path}) as server:
+        address = urlsplit(server.url)
+        with closing(socket.create_connection((address.hostname, address.port))) as connection:
+            connection.sendall(b"POST /models/echo/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 20\r\n\r\n{")
+        _until(lambda: _metric(server, counted.format(499)) == 1 or _metric(server, counted.format(500)))
+        assert _metric(server, counted.format(500)) is None
 
 
 def _metric(server, name):
