@@ -104,10 +104,7 @@ class Guard:
                 always.append((b"connection", b"close"))
             await refuse(refused)(scope, receive, say)
         else:
-            try:
-                await self._app(scope, receive, say)
-            except ClientDisconnect:
-                status = CLIENT_GONE
+            await self._app(scope, receive, say)
         finally:
             self._count(scope["method"], getattr(scope.get("route"), "path", "other"), status)
 

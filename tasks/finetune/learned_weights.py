@@ -27,9 +27,9 @@ def best_weights(folder: Path) -> Mapping[str, Any]:
             for another engine.
         WeightsError: the weights or the config of the model are damaged.
     """
-    refuse_without_checkpoint(folder)
     if is_published(folder):
         return read_network(folder, recorded_task(read_json(folder, TASK_FILE), folder / TASK_FILE).name)
+    refuse_without_checkpoint(folder)  # behind it: it reads all files of an export, which loading has done before
     return weights_in(best_checkpoint(folder), folder)
 
 
