@@ -76,9 +76,9 @@ AXES = (
     ),
     Axis(
         "rings",
-        "a batch by rings that do nothing",
+        "a batch by items that do nothing",
         (10, 30, 100, 300, 1000),
-        "two straight lines: Python keeps the frames of nested calls in pieces of 16 KiB, here one for some 80 rings, "
+        "two straight lines: Python keeps the frames of nested calls in pieces of 16 KiB, here one for some 80 items, "
         "and asks the system for every further one again in each batch",
         LOOPS,
         "µs",

@@ -34,7 +34,7 @@ HOW = f"""\
 Training a Linear(8, 1) by SGD on ready batches of 32 examples: microseconds a batch above the same loop written by
 hand in the same framework and process, each engine as lean as its options allow (no log, checkpoint, bar, test). Onion
 is told in its smallest form, with ten more items (Progress, Logger, Saver, Tester, Evaluator, EarlyStopping, four
-Observers; none is due), and as the slope between no and {CALLBACKS} rings or callbacks that do nothing. The clock is in
+Observers; none is due), and as the slope between no and {CALLBACKS} items or callbacks that do nothing. The clock is in
 the network, which both sides share, and runs from its first call to its last; the garbage collector rests. In every
 round all sides of a process end with the same parameters to {CLOSE:g}. Peak memory is that of a process, its bare loop
 included."""
@@ -124,7 +124,7 @@ def of_onion(rounds: Sequence[Round]) -> list[Figure]:
         Figure("bare loop on Paddle, of arrays", UNIT, values(rounds, name, BARE)),
         Figure("onion, minimal: above it", UNIT, above(rounds, name, LEAN), at_most=GOALS["minimal"]),
         Figure("onion, ten more items: above it", UNIT, above(rounds, name, TEN), at_most=GOALS["ten"]),
-        Figure("onion: a ring more", UNIT, above(rounds, name, MANY, LEAN, CALLBACKS), at_most=GOALS["ring"], digits=3),
+        Figure("onion: an item more", UNIT, above(rounds, name, MANY, LEAN, CALLBACKS), at_most=GOALS["ring"], digits=3),
         Figure(alone, UNIT, above(rounds, name, DISTRIBUTED, below=LEAN), at_most=GOALS["distributed"]),
         Figure(instead, UNIT, above(rounds, name, TENSORS)),
         Figure("onion, minimal: above the bare loop with `to_tensors`", UNIT, above(rounds, name, LEAN, below=TENSORS)),

@@ -29,6 +29,11 @@ BESIDE_WEIGHTS = [
     "tokenizer_config.json",
     "vocab.json",
     "vocab.txt",
+    # Of sentence-transformers: how vectors are made.
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "*_Pooling/config.json",
     # Of a run that `onion push` has uploaded: its record and its task.
     "run.json",
     "task.json",

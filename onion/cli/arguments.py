@@ -30,7 +30,7 @@ from onion.tasks.validators import COLUMNS, NAMES
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
-    text = "Training loops made of nested rings, for PaddlePaddle."
+    text = "Training loops made of nested items, for PaddlePaddle."
     top = Parser(prog="onion", description=text, examples=EXAMPLES[""])
     top.add_argument("--version", action=Version, help="show the versions of onion, Paddle and Python")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     add("cross-validate", tuning.add_folds_flags, folds)
     add("lr-find", tuning.add_range_flags, "suggest a learning rate by a range test")
     add("tasks", _add_tasks, "list the kinds of tasks, or the files and settings of one")
-    add("draw", _add_draw, "show the onion of a run")
+    add("draw", _add_draw, "show the loop of a run")
     add("embed", _add_embed, "write a vector for each text of a file, from a pretrained encoder")
     add("weights", _add_weights, "list and download pretrained weights", debug)
     add("corpus", corpus.add_actions, "make corpora for pretraining from raw text, and list what they hold", debug)
@@ -169,12 +169,12 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     add("--carry", type=partial(read, NAMES), default=(), metavar="NAME,...", help=carry)
     columns = "columns of onion and of the file, where they differ, such as text_a=sentence"
     add("--columns", type=partial(read, COLUMNS), metavar="OURS=THEIRS,...", help=columns)
-    pooling = "pooling of token vectors (default: cls, or that of an exported encoder)"
+    pooling = "pooling of token vectors (default: what the folder says, or cls)"
     add("--pooling", choices=POOLINGS, help=pooling)
     add("--layer", type=natural, metavar="N", help="layer to take vectors from, counted from 1 (default: the last)")
     add("--normalize", action="store_true", help="scale every vector of cls_emb.npy to length 1")
     add("--tokens", action="store_true", help="also write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy")
-    length = "maximum tokens per text (default: 128, or that of an exported encoder)"
+    length = "maximum tokens per text (default: what the folder says, or 128)"
     add("--max-length", type=natural, metavar="N", help=length)
     add("--batch-size", type=natural, default=64, metavar="N", help="texts per batch (default: %(default)s)")
     add_quiet(command)

@@ -10,7 +10,7 @@ from onion.cli.commands import chosen, start_paddle
 from onion.cli.flags import add_output, add_run_or_name, add_set, add_smaller_export, add_task, add_threads
 from onion.cli.values import natural
 from onion.errors import DataError
-from onion.tasks.embedding.names import CLS, MAX_LENGTH, POOLINGS
+from onion.tasks.embedding.names import POOLINGS
 from onion.tasks.export.names import FORMATS, ONNX
 from onion.text_formats import json_text
 
@@ -33,11 +33,12 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     add_task(command)
     add_set(command, "override a setting that applies after training, such as threshold=0.3")
     vectors = command.add_argument_group("vectors of an encoder")
-    vectors.add_argument("--pooling", choices=POOLINGS, help=f"pooling of token vectors (default: {CLS})")
+    pooling = "pooling of token vectors (default: what the folder says, or cls)"
+    vectors.add_argument("--pooling", choices=POOLINGS, help=pooling)
     layer = "layer to take vectors from, counted from 1 (default: the last)"
     vectors.add_argument("--layer", type=natural, metavar="N", help=layer)
     vectors.add_argument("--normalize", action="store_true", help="scale every vector to length 1")
-    length = f"maximum tokens per text (default: {MAX_LENGTH})"
+    length = "maximum tokens per text (default: what the folder says, or 128)"
     vectors.add_argument("--max-length", type=natural, metavar="N", help=length)
     add_threads(command)
     command.set_defaults(command=export)
@@ -64,10 +65,11 @@ def _of_run(options: argparse.Namespace, made: dict[str, Any]) -> dict[str, Any]
 
 
 def _of_encoder(options: argparse.Namespace, made: dict[str, Any]) -> dict[str, Any]:
-    from onion.tasks.embedding.pooling import Pooling
+    from onion.models import hub
+    from onion.tasks.embedding.declared import pooling_for
     from onion.tasks.export.export_encoder import export_encoder
 
     if options.task is not None or options.set or options.vocab is not None:
         raise DataError("--task, --set and --vocab are for --run only, not for an encoder")
-    pooling = Pooling(**{name: value for name in OF_VECTORS if (value := getattr(options, name))})
+    pooling = pooling_for(hub.resolve(options.encoder), **{name: getattr(options, name) for name in OF_VECTORS})
     return export_encoder(options.encoder, options.output, options.format, pooling=pooling, **made)

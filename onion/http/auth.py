@@ -19,6 +19,9 @@ from onion.http.refused import Refused
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 """Of a request: names in lower case, and values."""
 
+READING = "GET", "HEAD"
+"""Methods that only read."""
+
 VARIABLE = "ONION_TOKEN"
 MIN_LENGTH = 16
 MAX_LENGTH = 1024
@@ -83,7 +86,7 @@ class Access:
     Attributes:
         token: Required as ``Authorization: Bearer TOKEN``. None: any caller that reaches a loopback address of this
             machine is accepted.
-        free: Paths that need no token, besides those of a page.
+        free: Paths that may be read without a token, besides those of a page.
     """
 
     token: str | None = attrs.field(repr=False)
@@ -105,7 +108,7 @@ class Access:
             raise Refused("This service has no token, so it accepts calls to localhost only.", 403)
         reads_page = is_open(method, path)
         _refuse_foreign(host, reads_page, headers)
-        if self.token is not None and not reads_page and path not in self.free:
+        if self.token is not None and not reads_page and not (method in READING and path in self.free):
             self._check_token(headers)
 
     def _check_token(self, headers: Headers) -> None:
@@ -117,7 +120,7 @@ class Access:
 
 def is_open(method: str, path: str) -> bool:
     """Return whether a request only reads a page or one of its files; a service may answer other methods there."""
-    return method in ("GET", "HEAD") and (path in ("/", "/docs") or path.startswith("/static/"))
+    return method in READING and (path in ("/", "/docs") or path.startswith("/static/"))
 
 
 def _refuse_foreign(host: bytes | None, reads_page: bool, headers: Headers) -> None:

@@ -85,7 +85,8 @@ class Batcher:
         self._tokens, self._room, self._told, self._idle = tokens, room, told, workers
         self._queue: deque[Waiting] = deque()
         self._changed = threading.Condition()
-        self._closing = False
+        self._closing = self._abandoned = False
+        self._running = workers
         self._row_seconds = 0.01
         self._threads = [
             threading.Thread(target=self._work, name=f"onion-batcher-{number}", daemon=True)
@@ -106,6 +107,8 @@ class Batcher:
             if self._closing:
                 raise ClosedError
             if len(self._queue) + len(rows) > self._room:
+                self._drop_cancelled()
+            if len(self._queue) + len(rows) > self._room:
                 raise QueueFullError(len(self._queue) * self._row_seconds / len(self._threads))
             self._queue.extend(map(Waiting, [model] * len(rows), rows, futures))
             self._changed.notify(len(rows))
@@ -113,17 +116,23 @@ class Batcher:
 
     def waiting(self) -> int:
         """Return how many rows wait."""
-        return len(self._queue)
+        with self._changed:
+            self._drop_cancelled()
+            return len(self._queue)
 
     def close(self, seconds: float | None = None) -> bool:
         """Take no more rows, answer those that wait, and end the threads; return whether they ended in time."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        end = None if seconds is None else time.monotonic() + seconds
-        for thread in self._threads:
-            thread.join(None if end is None else max(0.0, end - time.monotonic()))
-        return not any(thread.is_alive() for thread in self._threads)
+            self._changed.wait_for(lambda: self._abandoned or not self._running, seconds)
+            return not self._running
+
+    def abandon(self) -> None:
+        """Let :meth:`close` return at once; may be called by a signal handler."""
+        with self._changed:
+            self._abandoned = True
+            self._changed.notify_all()
 
     def _work(self) -> None:
         while (batch := self._take()) is not None:
@@ -131,19 +140,28 @@ class Batcher:
                 self._compute(batch)
             with self._changed:
                 self._idle += 1
+        with self._changed:
+            self._running -= 1
+            self._changed.notify_all()
+
+    def _drop_cancelled(self) -> None:
+        """Drop rows whose callers have gone."""
+        self._queue = deque(each for each in self._queue if not each.future.cancelled())
 
     def _take(self) -> list[Waiting] | None:
         """Wait for rows, and take a batch out of the queue; None: the end."""
         with self._changed:
+            self._drop_cancelled()
             while not self._queue and not self._closing:
                 self._changed.wait()
+                self._drop_cancelled()
             if not self._queue:
                 return None
             chosen = self._chosen(-(-len(self._queue) // self._idle))
             self._idle -= 1
             taken = set(map(id, chosen))
             self._queue = deque(each for each in self._queue if id(each) not in taken)
-        # Rows whose callers have gone are dropped; from now on the others cannot be cancelled.
+        # From now on these rows cannot be cancelled, unless they have just been.
         return [each for each in chosen if each.future.set_running_or_notify_cancel()]
 
     def _chosen(self, most: int) -> list[Waiting]:

@@ -17,6 +17,7 @@ from onion.serving.batcher import Batcher, ClosedError, QueueFullError
 from onion.serving.limits import ServingLimits
 from onion.serving.servable import Prepared, Servable
 from onion.serving.served_models import Loaded, ServedModel, ServedModels
+from onion.tasks.data.texts import CUT
 from onion.tasks.loading import Given
 
 AT_ONCE = 20_000
@@ -101,7 +102,7 @@ class Calls:
         prepared = await self._prepared(servable, rows)
         for number, each in enumerate(prepared, start=1):
             if each.cut and not truncate:
-                raise Refused(f"Text {number} has more than {servable.max_length} tokens; truncate is false.", 413)
+                raise Refused(f"Text {number}: {each.cut.removesuffix(CUT)} would be cut; truncate is false.", 413)
         tokens = sum(each.tokens for each in prepared)
         if tokens > self.limits.tokens:
             raise Refused(f"{tokens:,} tokens are more than {self.limits.tokens:,}, the most of one call.", 413)
@@ -111,7 +112,7 @@ class Calls:
         except QueueFullError as error:
             raise OverloadedError(error.seconds) from None
         except ClosedError:
-            raise Refused("The service ends.", 503) from None
+            raise Refused("The service is shutting down; send the call to another replica.", 503) from None
         return Answered(await _until_gone(request, futures), tokens, loaded)
 
     async def _prepared(self, servable: Servable, rows: Sequence[Given]) -> list[Prepared]:

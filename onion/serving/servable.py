@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,12 @@ import numpy as np
 
 from onion.errors import DataError
 from onion.tasks.data.features.examples import Example
-from onion.tasks.data.texts import examples_of
+from onion.tasks.data.texts import CUT, examples_of, note_cut
+from onion.tasks.embedding.declared import pooling_for
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.exported_encoder import ExportedEncoder
+from onion.tasks.embedding.names import MEAN
+from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.exported_network import ExportedNetwork
 from onion.tasks.export.manifest import is_exported, read_manifest
 from onion.tasks.export.names import EMBEDDING
@@ -38,7 +41,7 @@ class Prepared:
         examples: of the row; several where it is read through windows.
         tokens: of all of them.
         longest: tokens of the longest one.
-        cut: whether a text was longer than the model reads.
+        cut: a note of what was cut, of :func:`onion.tasks.data.texts.note_cut`; empty: nothing was.
         named: whether the row had an id of its own.
     """
 
@@ -46,12 +49,13 @@ class Prepared:
     examples: Sequence[Example]
     tokens: int
     longest: int
-    cut: bool = False
+    cut: str = ""
     named: bool = False
 
     @classmethod
-    def of(cls, row: Any, examples: Sequence[Example], cut: bool) -> Prepared:
-        """Count the tokens of examples."""
+    def of(cls, row: Any, examples: Sequence[Example], notes: Iterable[str]) -> Prepared:
+        """Count the tokens of examples, and look for a note of what was cut."""
+        cut = next((note for note in notes if note.endswith(CUT)), "")
         lengths = [len(example["ids"]) for example in examples]
         return cls(row, examples, sum(lengths), max(lengths, default=0), cut)
 
@@ -118,7 +122,7 @@ class TaskModel(Servable):
         rows = list(self.of.line_rows([line]))
         notes: Counter[str] = Counter()
         examples = self.of.features(rows, self._predictor.tokenizer, False, notes)
-        return Prepared.of(rows[0], examples, bool(notes))
+        return Prepared.of(rows[0], examples, notes)
 
     def answer(self, prepared: Sequence[Prepared]) -> list[Any]:
         """See Servable."""
@@ -147,7 +151,9 @@ class VectorModel(Servable):
         first, second = texts_of(given)
         seconds = None if second is None else [second]
         encodings = self._embedder.tokenizer([first], seconds, max_length=self.max_length)
-        return Prepared.of(given, examples_of(encodings), encodings[0].truncated)
+        notes: Counter[str] = Counter()
+        note_cut(notes, encodings, self.max_length)
+        return Prepared.of(given, examples_of(encodings), notes)
 
     def prepare_line(self, line: str) -> Prepared:
         """See Servable; the whole line is the text."""
@@ -174,7 +180,8 @@ def load_servable(folder: Path, threads: int | None = None, engine: str | None =
         raise DataError(f"{folder} holds several tasks; serve one of them: onion export --run {folder} --task NAME")
     if is_exported(folder) or (folder / RUN_FILE).is_file():
         return TaskModel(Predictor.load(folder, engine=engine, threads=threads))
-    return VectorModel(Embedder.from_pretrained(folder, "mean", normalize=True))
+    pooling = pooling_for(folder, default=Pooling(MEAN, normalize=True))
+    return VectorModel(Embedder.from_pretrained(folder, **attrs.asdict(pooling)))
 
 
 def _kind(task: Task) -> str:

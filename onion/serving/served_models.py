@@ -33,6 +33,7 @@ RESERVED = (
     "openapi.json",
     "predict",
     "embed",
+    "ready",
     "rerank",
     "static",
     "v1",

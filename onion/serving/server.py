@@ -7,6 +7,7 @@ import logging
 import math
 import signal
 import threading
+import time
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -92,7 +93,7 @@ class ModelServer:
             self._listening.close()
             raise
         self.url = address_of(self._listening)
-        self._ready = True
+        self._ready, self._until = True, math.inf
         workers = workers or max(1, chosen_threads() // threads)
         self._batcher = Batcher(self.limits.batch_tokens, self.limits.queue, self._count, workers)
         self._server = self._made(self._batcher)
@@ -109,15 +110,27 @@ class ModelServer:
             asyncio.run(self._serve([self._listening]))
         finally:
             self._ready = False
-            self._batcher.close(self.limits.drain)
+            self._batcher.close(self._left())
             self._listening.close()
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def stop(self) -> None:
-        """End the service: calls under way are answered, within ``limits.drain`` seconds; may be called by anyone."""
+    def stop(self, at_once: bool = False) -> None:
+        """End the service; may be called by anyone, again too.
+
+        Args:
+            at_once: calls under way are cut off. Default: they are answered, within ``limits.drain`` seconds.
+        """
         self._ready = False
+        if at_once:
+            self._server.force_exit = True
+            self._batcher.abandon()
+        self._until = min(self._until, time.monotonic() + self.limits.drain)
         self._server.should_exit = True
+
+    def _left(self) -> float:
+        """Return the seconds that are left of the end."""
+        return max(0.0, min(self._until - time.monotonic(), self.limits.drain))
 
     async def _serve(self, sockets: list[socket.socket]) -> None:
         # uvicorn's serve() would take the signals, and raise them again at its end.
@@ -141,9 +154,7 @@ class ModelServer:
 
     def _answer_signals(self) -> dict[int, Any]:
         def end(number: int, frame: FrameType | None) -> None:
-            if not self._ready:  # the second one: at once
-                self._server.force_exit = True
-            self.stop()
+            self.stop(at_once=not self._ready)  # the second one
 
         def reload(number: int, frame: FrameType | None) -> None:
             threading.Thread(target=self._reload_all, name="onion-reload", daemon=True).start()

@@ -28,6 +28,9 @@ TEXT = "text_a"
 PAIR = "text_b"
 """The column of the second text of a pair."""
 
+CUT = ", cut"
+"""The end of notes about texts that lose their end."""
+
 Own = TypeVar("Own", bound="TextTask")
 
 
@@ -134,7 +137,7 @@ def note_cut(notes: Counter[str], encodings: Iterable[Encoding], max_length: int
     """Count the texts that were truncated."""
     cut = sum(encoding.truncated for encoding in encodings)
     if cut:
-        notes[f"texts longer than {max_length} tokens, cut"] += cut
+        notes[f"texts longer than {max_length} tokens{CUT}"] += cut
 
 
 def tell_notes(path: str, notes: Mapping[str, int]) -> None:

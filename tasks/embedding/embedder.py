@@ -1,6 +1,6 @@
 """Embeddings: one vector per text, from any encoder.
 
-embedder = Embedder.from_pretrained("minilm", pooling="mean", normalize=True)
+embedder = Embedder.from_pretrained("minilm")
 vectors = embedder(["A deep, moving film.", "It rains."])  # float32 [2, 384]
 """
 
@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from onion import DataProvider, Runner
@@ -27,6 +28,7 @@ from onion.tasks.collector import Collector
 from onion.tasks.data.features.examples import Example, Examples
 from onion.tasks.data.features.text_checks import Tally
 from onion.tasks.data.texts import check_max_length, examples_of, tell_notes
+from onion.tasks.embedding.declared import pooling_for
 from onion.tasks.embedding.exported_encoder import ExportedEncoder
 from onion.tasks.embedding.names import CLS, MAX_LENGTH
 from onion.tasks.embedding.pooling import check_pooling
@@ -74,32 +76,52 @@ class Embedder:
 
     @classmethod
     def from_pretrained(
-        cls, name_or_folder: str | Path, pooling: str | None = None, *, max_length: int | None = None, **settings: Any
+        cls,
+        name_or_folder: str | Path,
+        pooling: str | None = None,
+        *,
+        layer: int | None = None,
+        normalize: bool = False,
+        max_length: int | None = None,
+        batch_size: int = 64,
     ) -> Embedder:
-        """Load encoder and tokenizer from a known name or a folder; ``settings`` are those of the class.
+        """Load encoder and tokenizer from a known name or a folder.
 
         Settings are checked before the weights are loaded. An exported encoder has those of its export, and others are
         refused.
 
+        Args:
+            name_or_folder: of the encoder.
+            pooling: see the class. Default: pooling, normalization and maximum length that the files of
+                sentence-transformers in the folder say; without such files, those of the class.
+            layer: see the class.
+            normalize: see the class.
+            max_length: see the class.
+            batch_size: see the class.
+
         Raises:
-            WeightsError: a file is missing, damaged or does not fit; or ``pooling="pooler"`` without a trained pooler.
+            WeightsError: a file is missing, damaged or does not fit; its files of sentence-transformers ask for what
+                onion does not compute; or ``pooling="pooler"`` without a trained pooler.
             DataError: see the class.
         """
         folder = hub.resolve(name_or_folder)
+        settings: dict[str, Any] = {"layer": layer, "normalize": normalize, "max_length": max_length}
         if is_exported(folder):
-            return cls.from_exported(folder, pooling, max_length=max_length, **settings)
+            return cls.from_exported(folder, pooling, batch_size=batch_size, **settings)
         paddle()  # says how to install it, before modules ask for it
         from onion.models.auto import encoder_class
 
-        config, pooling = read_config(folder), pooling or CLS
-        max_length = MAX_LENGTH if max_length is None else max_length
-        check_pooling(pooling, settings.get("layer"), config.num_hidden_layers)
-        _check_length(max_length, config.max_length)
+        config = read_config(folder)
+        check_pooling(pooling or CLS, layer, config.num_hidden_layers)
+        if max_length is not None:
+            _check_length(max_length, config.max_length)
+        chosen = pooling_for(folder, pooling, **settings)
+        _check_length(chosen.max_length, config.max_length)
         tokenizer = Tokenizer.from_pretrained(folder)
         weights = read_weights(folder)
-        if pooling == "pooler" and not any(name.startswith("pooler.") for name in weights.arrays):
+        if chosen.pooling == "pooler" and not any(name.startswith("pooler.") for name in weights.arrays):
             raise WeightsError(f"{folder} has no pooler, and a random one is meaningless; use pooling cls or mean.")
-        return cls(encoder_class(config).of(config, weights), tokenizer, pooling, max_length=max_length, **settings)
+        return cls(encoder_class(config).of(config, weights), tokenizer, batch_size=batch_size, **attrs.asdict(chosen))
 
     @classmethod
     def from_exported(

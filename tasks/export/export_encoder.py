@@ -18,6 +18,7 @@ from onion.models import hub
 from onion.models.pretrained_encoder import arrays_of
 from onion.tasks.batches import batch_of
 from onion.tasks.data.texts import examples_of
+from onion.tasks.embedding.declared import pooling_for
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.answers_file import write_answers
@@ -49,7 +50,8 @@ def export_encoder(
         encoder: a folder or a known name, as ``onion embed`` takes it.
         output: a new or empty folder; it has all files, or does not exist after an error.
         format: ``onnx`` or ``paddle``.
-        pooling: how the vector of a text is made. Default: ``cls``, texts of at most 128 tokens.
+        pooling: how the vector of a text is made. Default: as the folder says, else ``cls``, texts of at most 128
+            tokens (:func:`onion.tasks.embedding.declared.pooling_for`).
         int8: ``dynamic`` or ``static``: weights of 8 bits in an ONNX model. Default: 32.
         calibrate: for ``static``, a file of texts: a table with ``text_a``, or one a line.
         texts: such a file, on which it is compared with the encoder. Default: random words.
@@ -61,11 +63,15 @@ def export_encoder(
     """
     check_choices(format, int8, calibrate)
     if format == HUGGINGFACE:
-        raise DataError("an encoder in transformers' layout is written by save_pretrained(folder, 'huggingface')")
-    output, chosen = Path(output), pooling or Pooling()
+        raise DataError(
+            "format huggingface is for runs; write an encoder in that layout by encoder.save_pretrained(folder, "
+            "'huggingface') in Python"
+        )
+    output = Path(output)
     check_new(output)
     folder = hub.resolve(encoder)
     refuse_exported(folder, "export the encoder")
+    chosen = pooling or pooling_for(folder)
     own = Embedder.from_pretrained(folder, **attrs.asdict(chosen))
     lines = sample_texts(own.tokenizer, chosen.max_length) if texts is None else text_lines(Path(texts))
     with new_folder(output) as target:

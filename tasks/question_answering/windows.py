@@ -14,6 +14,7 @@ import numpy as np
 
 from onion.models.tokenizer import Encoding
 from onion.tasks.data.features.examples import Example
+from onion.tasks.data.texts import CUT
 from onion.tasks.question_answering.positions import NOWHERE, UNKNOWN
 from onion.tasks.question_answering.questions import Answer, Question
 
@@ -139,4 +140,4 @@ def note_cut(notes: Counter[str], question: Question, windows: Windows, most: in
     offsets, words = windows.encodings[0].alignment
     own = np.flatnonzero(words[: windows.begin] >= 0)
     if len(own) == most and offsets[own[-1], 1] < len(question.text.rstrip()):
-        notes[f"questions longer than {most} tokens, cut"] += 1
+        notes[f"questions longer than {most} tokens{CUT}"] += 1

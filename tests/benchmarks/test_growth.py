@@ -17,9 +17,9 @@ def test_growth_is_per_doubling_and_a_note_tells_why():
 
 def test_times_are_told_in_the_axis_unit():
     assert all(list(axis.sizes) == sorted(set(axis.sizes)) for axis in AXES)
-    axis = Axis("rings", "a batch by rings", (10,), "", unit="µs", scale=1e6)
+    axis = Axis("rings", "a batch by items", (10,), "", unit="µs", scale=1e6)
     (figure,) = growth.of_axis(axis, {10: [1e-6, 3e-6]})
-    assert figure.cells()[:2] == ("a batch by rings: 10", "2.00 µs")
+    assert figure.cells()[:2] == ("a batch by items: 10", "2.00 µs")
 
 
 def test_memory_is_told_by_row():
@@ -59,9 +59,9 @@ def test_rows_are_opened_ordered_and_read(tmp_path, monkeypatch):
 
 
 def test_a_round_of_rings_in_a_process_of_its_own():
-    axis = Axis("rings", "a batch by rings", (1, 2), "straight", "steps:loops", "µs", 1e6)
+    axis = Axis("rings", "a batch by items", (1, 2), "straight", "steps:loops", "µs", 1e6)
     section = Section("growth", "Growth", "", 2)
     growth.grow([axis], section)
     assert [len(figure.values) for figure in section.figures] == [2, 2]
-    assert section.notes[0].startswith("A batch by rings, growth per doubling from 1 to 2: ")
+    assert section.notes[0].startswith("A batch by items, growth per doubling from 1 to 2: ")
     assert "paddlepaddle" in section.versions

@@ -35,8 +35,8 @@ def test_onion_is_told_above_its_bare_loop_with_its_goals():
     assert told["onion, minimal: above it"].values == [4.0, 6.0]
     assert told["onion, minimal: above it"].met
     assert told["onion, ten more items: above it"].values == [12.0, 18.0]
-    assert told["onion: a ring more"].values == pytest.approx([0.2, 0.2])
-    assert told["onion: a ring more"].met
+    assert told["onion: an item more"].values == pytest.approx([0.2, 0.2])
+    assert told["onion: an item more"].met
     assert told["onion, with `distributed` in one process: above onion, minimal"].values == [0.5, -0.5]
     assert told["bare loop with onion's `to_tensors` for `paddle.to_tensor`: above it"].values == [-1.0, -3.0]
     assert told["onion, minimal: above the bare loop with `to_tensors`"].values == [5.0, 9.0]

@@ -162,3 +162,26 @@ def test_all_threads_end(make):
     futures = put(batcher, model, *map(str, range(50)))
     assert batcher.close(PATIENCE)
     assert [future.result(0) for future in futures] == list(map(str, range(50)))
+
+
+def test_rows_of_callers_who_have_gone_take_no_room(make):
+    batcher, model = make(room=2), Echo(is_open=False)
+    held(batcher, model)
+    assert all(future.cancel() for future in put(batcher, model, "a", "b"))
+    futures = put(batcher, model, "c", "d")
+    assert batcher.waiting() == 2
+    assert futures[0].cancel()
+    assert batcher.waiting() == 1
+    model.open.set()
+    assert futures[1].result(PATIENCE) == "D"
+
+
+def test_whoever_waits_for_the_end_may_be_let_go(make):
+    batcher, model = make(), Echo(is_open=False)
+    first = held(batcher, model)
+    with ThreadPoolExecutor(1) as pool:
+        closing = pool.submit(batcher.close)
+        batcher.abandon()
+        assert closing.result(PATIENCE) is False
+    model.open.set()
+    assert first.result(PATIENCE) == "FIRST"

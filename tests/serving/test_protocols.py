@@ -4,12 +4,16 @@ import base64
 import json
 import re
 import struct
+from types import SimpleNamespace
 
 import httpx
 import numpy as np
 import pytest
 
 from onion.serving.limits import ServingLimits
+from onion.serving.protocols.hugging_face import _masks
+from onion.serving.protocols.rows import row_of
+from onion.serving.served_models import RESERVED
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.finetune.predictor import Predictor
 from tests.patience import PATIENCE
@@ -155,7 +159,30 @@ def test_a_text_that_may_not_be_cut_is_refused(post):
     long = " ".join(["film"] * 50)
     assert post("/predict", {"inputs": long}).status_code == 200
     refused = post("/predict", {"inputs": long, "truncate": False})
-    assert (refused.status_code, "more than 16 tokens" in refused.json()["error"]) == (413, True)
+    assert (refused.status_code, refused.json()["error"]) == (
+        413, "Text 1: texts longer than 16 tokens would be cut; truncate is false.",
+    )  # fmt: skip
+    question = {"inputs": [{"question": long, "context": TEXTS[1]}], "truncate": False}
+    assert "questions longer than" in post("/models/reader/predict", question).json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [("tags", "a film"), ("masks", "a [MASK] film"), ("reader", {"question": "what", "context": ""})]
+)
+def test_a_text_that_is_read_through_windows_is_not_cut(name, row, post):
+    long = " a film" * 50
+    given = {**row, "context": long} if isinstance(row, dict) else row + long
+    assert post(f"/models/{name}/predict", {"inputs": [given], "truncate": False}).status_code == 200
+
+
+@pytest.mark.parametrize("setting", [{"raw_scores": True}, {"truncation_direction": "Left"}, {"prompt_name": "query"}])
+def test_parameters_that_would_be_ignored_are_refused(setting, post):
+    of = {"/embed": {"inputs": "a"}, "/predict": {"inputs": "a"}, "/rerank": {"query": "a", "texts": ["b"]}}
+    for path, body in of.items():
+        refused = post(path, {**body, **setting})
+        assert (refused.status_code, next(iter(setting)) in refused.json()["error"]) == (422, True)
+        idle = {"raw_scores": False, "truncation_direction": "Right", "prompt_name": None}
+        assert post(path, {**body, **idle}).status_code == 200
 
 
 # -- Hugging Face's Inference API --------------------------------------------------------------------------------------
@@ -188,6 +215,14 @@ def test_masks_are_filled_in(post):
     assert (len(first), len(second)) == (5, 5)
     assert [each["sequence"] for each in first] == [f"a {each['token_str']} [MASK] film" for each in first]
     assert [each["sequence"] for each in second] == [f"a [MASK] {each['token_str']} film" for each in second]
+
+
+@pytest.mark.parametrize("row", [["a film", "it is [MASK]"], {"text_a": "a film", "text_b": "it is [MASK]"}])
+def test_the_sequence_of_a_pair_has_both_texts(row):
+    answer = {"masks": [{"words": ["good"], "word_ids": [7], "probabilities": [0.9]}]}
+    tokenizer = SimpleNamespace(mask_id=4, tokens=lambda ids: ["[MASK]"])
+    [filled] = _masks(SimpleNamespace(tokenizer=tokenizer), row_of(row, "inputs"), answer)
+    assert filled["sequence"] == "a film it is good"
 
 
 def test_spans_of_words_have_places_and_scores_too(post):
@@ -254,6 +289,8 @@ def test_openai_clients_ask_for_base64(post, folders):
 def test_openai_models(service, post):
     assert [each["id"] for each in get(service, "/v1/models").json()["data"]] == list(KINDS)
     assert get(service, "/v1/models/films").json()["id"] == "films"
+    shorter = post("/v1/embeddings", {"input": TEXTS, "model": "vectors", "dimensions": 8}).json()["data"]
+    assert [np.linalg.norm(each["embedding"]) for each in shorter] == pytest.approx([1, 1], abs=1e-6)
     assert get(service, "/v1/models/nothing").status_code == 404
     assert post("/v1/embeddings", {"input": "a", "model": "films"}).status_code == 422
 
@@ -335,6 +372,10 @@ def test_metadata_and_health(service):
     assert get(service, "/v2/health/live").json() == {"live": True}
     assert get(service, "/v2/health/ready").json() == {"ready": True}
     assert get(service, "/v2/models/films/ready").json() == {"name": "films", "ready": True}
+    told = get(service, "/v2/models/films").json()
+    assert get(service, f"/v2/models/films/versions/{told['versions'][0]}").json() == told
+    assert get(service, "/v2/models/films/versions/1/ready").status_code == 200
+    assert get(service, "/v2/models/films/versions/9/ready").status_code == 404
     told = get(service, "/v2/models/reader").json()
     assert [each["name"] for each in told["inputs"]] == ["question", "context"]
 
@@ -418,3 +459,22 @@ def test_binary_texts_that_end_too_early_are_refused(packed, post):
     told = json.dumps({"inputs": [given]}).encode()
     answer = post("/v2/models/films/infer", told + packed, headers={"Inference-Header-Content-Length": str(len(told))})
     assert answer.status_code == 422
+
+
+# -- the description ---------------------------------------------------------------------------------------------------
+
+
+def test_the_example_of_every_body_is_answered(service, post):
+    paths = get(service, "/openapi.json").json()["paths"]
+    described = {path: methods["post"] for path, methods in paths.items() if "post" in methods}
+    assert {path for path, told in described.items() if "requestBody" not in told} == {"/models/{name}/reload"}
+    for path, told in described.items():
+        if "requestBody" in told:
+            content = told["requestBody"]["content"]["application/json"]
+            assert content["example"].keys() <= content["schema"]["properties"].keys()
+            assert post(path.format(name="films", version=1), content["example"]).status_code == 200, path
+
+
+def test_no_model_takes_an_address_of_the_service(service):
+    paths = get(service, "/openapi.json").json()["paths"]
+    assert {path.split("/")[1] for path in paths} - {""} <= set(RESERVED)

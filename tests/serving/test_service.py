@@ -145,6 +145,20 @@ def test_calls_under_way_are_answered_when_the_service_ends(echo, tmp_path):
         ask(server, "late")
 
 
+def test_the_service_may_end_at_once(echo, tmp_path):
+    echo[1]["is_open"] = False
+    with ThreadPoolExecutor(1) as pool:
+        with served({"echo": tmp_path}) as server:
+            [model] = echo[0]
+            cut_off = pool.submit(ask, server, "a")
+            assert model.begun.acquire(timeout=PATIENCE)
+            server.stop()
+            server.stop(at_once=True)  # or the end of the block would wait for an answer that does not come
+        model.open.set()
+        with pytest.raises(httpx.HTTPError):
+            cut_off.result(PATIENCE)
+
+
 def test_a_caller_who_has_gone_is_dropped(echo, tmp_path, caplog):
     echo[1].update(is_open=False, alone=True)
     with served({"echo": tmp_path}) as server, ThreadPoolExecutor(2) as pool:
@@ -246,7 +260,8 @@ def test_a_token_is_asked_for_but_not_of_probes(echo, tmp_path):
         for path in ("/metrics", "/models", "/info", "/v1/models", "/openapi.json"):
             assert httpx.get(f"{server.url}{path}", timeout=PATIENCE).status_code == 401
         assert httpx.get(server.url, timeout=PATIENCE).status_code == 200  # the page
-        assert ask(server, "a", path="/").status_code == 401
+        for path in ("/", "/ready", "/health"):  # what may be read without a token
+            assert ask(server, "a", path=path).status_code == 401
 
 
 def test_metrics(echo, tmp_path):
@@ -277,32 +292,43 @@ def test_calls_are_logged_without_their_texts(echo, tmp_path, caplog, monkeypatc
 
 
 def test_a_model_is_exchanged_under_load_without_a_lost_or_mixed_answer(folders, run_of, tmp_path):
-    shutil.copytree(folders("classification"), tmp_path / "films")
-    models = {"films": tmp_path / "films", "tags": folders("token-classification")}
-    with served(models, workers=2) as server:
-        expected = {
-            text: answers(ask(server, text, path="/models/films/predict")) for text in ("a good film", "it", "a plot")
-        }
+    """Versions take turns between two models, so that an answer of another version than it tells is seen."""
+    link, texts = tmp_path / "films", ("a good film", "it", "a plot")
+    link.symlink_to(folders("multilabel"))
+    with served({"films": link, "tags": folders("token-classification")}, workers=2) as server:
+
+        def exchange(kind):
+            (tmp_path / "next").symlink_to(folders(kind))
+            (tmp_path / "next").replace(link)
+            return httpx.post(f"{server.url}/models/films/reload", timeout=PATIENCE).json()["version"]
+
+        def ask_for(text):
+            return ask(server, text, path="/models/films/predict")
+
+        expected = {0: {text: answers(ask_for(text))[0] for text in texts}}
+        assert exchange("classification") == 2
+        expected[1] = {text: answers(ask_for(text))[0] for text in texts}
         done, errors = threading.Event(), []
 
         def load(text):
-            with httpx.Client(timeout=PATIENCE) as client:
-                while not done.is_set():
-                    response = client.post(f"{server.url}/models/films/predict", json={"inputs": [text]})
-                    # Rows that are computed with others may be rounded otherwise.
-                    if response.status_code != 200 or not alike(response.json()["predictions"][0], expected[text][0]):
-                        errors.append(response.text)
+            while not done.is_set():
+                response = ask_for(text)
+                told = response.json()
+                # Rows that are computed with others may be rounded otherwise.
+                if response.status_code != 200 or not alike(
+                    told["predictions"][0], expected[(told["version"] + 1) % 2][text]
+                ):
+                    errors.append(response.text)
 
-        threads = [threading.Thread(target=load, args=(text,)) for text in expected for _ in range(2)]
+        threads = [threading.Thread(target=load, args=(text,)) for text in texts for _ in range(2)]
         for thread in threads:
             thread.start()
-        versions = [
-            httpx.post(f"{server.url}/models/films/reload", timeout=PATIENCE).json()["version"] for _ in range(5)
-        ]
+        kinds = ["multilabel", "classification", "multilabel", "classification", "multilabel"]
+        versions = [exchange(kind) for kind in kinds]
         done.set()
         for thread in threads:
             thread.join(PATIENCE)
-        assert (versions, errors) == ([2, 3, 4, 5, 6], [])
+        assert (versions, errors) == ([3, 4, 5, 6, 7], [])
 
 
 def wait_in_load(monkeypatch):

@@ -18,6 +18,7 @@ from onion.http.messages import reply
 from onion.http.refused import Refused
 from onion.messages import listed, shown
 from onion.serving.calls import Calls
+from onion.serving.protocols.described import OBJECT, ONE_OR_MORE, SAMPLE, body
 from onion.serving.protocols.rows import flag, row_of, texts
 from onion.serving.protocols.text_embeddings import scores_of, vectors_of
 from onion.serving.servable import CLASSIFIER, VECTORS, Servable, TaskModel
@@ -44,14 +45,14 @@ def hugging_face_routes(calls: Calls, chosen: Callable[[], ServedModel], path: s
     """
     router = APIRouter(tags=["Hugging Face"])
 
-    @router.post(path)
+    @router.post(path, openapi_extra=body({"inputs": SAMPLE}, inputs=ONE_OR_MORE, parameters=OBJECT))
     async def pipeline(request: Request) -> Response:
-        body = await calls.body(request)
-        model, inputs = chosen(), body.get("inputs")
+        asked = await calls.body(request)
+        model, inputs = chosen(), asked.get("inputs")
         if model.servable.kind == VECTORS and isinstance(inputs, dict):
-            parameters = _parameters(body, model.servable, ("truncate",))
+            parameters = _parameters(asked, model.servable, ("truncate",))
             return reply(await _similarities(calls, request, model, inputs, flag(parameters, "truncate", True)))
-        parameters = _parameters(body, model.servable, _known(model.servable))
+        parameters = _parameters(asked, model.servable, _known(model.servable))
         rows, single = _rows(inputs)
         most = _most(parameters)
         found = await calls.answer(request, model, rows, flag(parameters, "truncate", True))
@@ -138,6 +139,12 @@ def _text(row: Given) -> str:
     return text if isinstance(text, str) else ""
 
 
+def _texts(row: Given) -> list[str]:
+    """Return the text of a row, or both of a pair."""
+    cells = [row.get("text_a"), row.get("text_b")] if isinstance(row, dict) else [row] if isinstance(row, str) else row
+    return [cell for cell in cells if isinstance(cell, str)]
+
+
 def _spans(servable: TaskModel, row: Given, answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the spans of a text; the score is the mean probability of their words."""
     text = _text(row)
@@ -170,7 +177,7 @@ def _places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
 def _masks(servable: TaskModel, row: Given, answer: dict[str, Any]) -> Any:
     """Return the guesses of the only mask; of several masks a list for each."""
     mask = str(servable.tokenizer.tokens([servable.tokenizer.mask_id])[0])
-    parts = _text(row).split(mask)
+    parts = " ".join(_texts(row)).split(mask)
     found = [
         [
             {

@@ -17,6 +17,7 @@ from onion.http.messages import reply
 from onion.http.refused import Refused
 from onion.serving.calls import Calls
 from onion.serving.metrics import ServingMetrics
+from onion.serving.protocols.described import FLAG, ROWS, SAMPLE, body
 from onion.serving.protocols.rows import as_json, flag, input_names, row_of
 from onion.serving.served_models import ServedModel
 
@@ -33,14 +34,14 @@ def native_routes(calls: Calls, metrics: ServingMetrics) -> APIRouter:
     async def model(name: str) -> Response:
         return reply(_told(calls.models[name]))
 
-    @router.post("/{name}/predict")
+    @router.post("/{name}/predict", openapi_extra=body({"inputs": [SAMPLE]}, inputs=ROWS, truncate=FLAG))
     async def predict(name: str, request: Request) -> Response:
-        chosen, body = calls.models[name], await calls.body(request)
-        inputs = body.get("inputs")
+        chosen, given = calls.models[name], await calls.body(request)
+        inputs = given.get("inputs")
         if not isinstance(inputs, list) or not inputs:
             raise Refused('The body must be like {"inputs": ["a text", {"text_a": "another"}]}.', 422)
         rows = [row_of(each, f"inputs[{number}]") for number, each in enumerate(inputs)]
-        found = await calls.answer(request, chosen, rows, flag(body, "truncate", True))
+        found = await calls.answer(request, chosen, rows, flag(given, "truncate", True))
         answers = [as_json(each) for each in found.answers]
         return reply({"model": name, "version": found.by.version, "tokens": found.tokens, "predictions": answers})
 

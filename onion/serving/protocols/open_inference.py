@@ -19,13 +19,25 @@ from onion.http.messages import JsonError, loads, read_body, reply
 from onion.http.refused import Refused
 from onion.messages import shown
 from onion.serving.calls import Calls
+from onion.serving.protocols.described import OBJECT, SAMPLE, TEXT, body
 from onion.serving.protocols.rows import input_names
 from onion.serving.protocols.tensors import Output, written
 from onion.serving.servable import CLASSIFIER, VECTORS, Servable
-from onion.serving.served_models import ServedModel
+from onion.serving.served_models import ServedModel, ServedModels
 
 JSON_LENGTH = "inference-header-content-length"
 """The header with the number of bytes of the JSON, behind which binary inputs follow."""
+
+
+TENSORS = {"type": "array", "items": OBJECT}
+
+BODY = body(
+    {"inputs": [{"name": "text_a", "shape": [1], "datatype": "BYTES", "data": [SAMPLE]}]},
+    inputs=TENSORS,
+    outputs=TENSORS,
+    parameters=OBJECT,
+    id=TEXT,
+)
 
 
 def open_inference_routes(calls: Calls, ready: Any) -> APIRouter:
@@ -45,29 +57,44 @@ def open_inference_routes(calls: Calls, ready: Any) -> APIRouter:
         return reply({"ready": ready()}, 200 if ready() else 503)
 
     @router.get("/models/{name}")
-    async def metadata(name: str) -> Response:
-        return reply(_metadata(calls.models[name]))
+    @router.get("/models/{name}/versions/{version}")
+    async def metadata(name: str, version: str | None = None) -> Response:
+        return reply(_metadata(_chosen(calls.models, name, version)))
 
     @router.get("/models/{name}/ready")
-    async def model_ready(name: str) -> Response:
-        model = calls.models[name]
+    @router.get("/models/{name}/versions/{version}/ready")
+    async def model_ready(name: str, version: str | None = None) -> Response:
+        model = _chosen(calls.models, name, version)
         return reply({"name": model.name, "ready": ready()}, 200 if ready() else 503)
 
-    @router.post("/models/{name}/infer")
-    async def infer(name: str, request: Request) -> Response:
-        model = calls.models[name]
-        body, binary = await _read(request, calls.limits.body)
-        columns = _columns(body, binary, input_names(model.servable))
+    @router.post("/models/{name}/infer", openapi_extra=BODY)
+    @router.post("/models/{name}/versions/{version}/infer", openapi_extra=BODY)
+    async def infer(name: str, request: Request, version: str | None = None) -> Response:
+        model = _chosen(calls.models, name, version)
+        asked, binary = await _read(request, calls.limits.body)
+        columns = _columns(asked, binary, input_names(model.servable))
         rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
         found = await calls.answer(request, model, [_row(each) for each in rows])
         answer = {"model_name": model.name, "model_version": str(found.by.version)}
-        given = {"id": body["id"]} if "id" in body else {}
-        content, length = written({**given, **answer}, _asked(body, _outputs(found.by.servable, found.answers)))
+        given = {"id": asked["id"]} if "id" in asked else {}
+        content, length = written({**given, **answer}, _asked(asked, _outputs(found.by.servable, found.answers)))
         if length is None:
             return Response(content, media_type="application/json")
         return Response(content, media_type="application/octet-stream", headers={JSON_LENGTH: str(length)})
 
     return router
+
+
+def _chosen(models: ServedModels, name: str, version: str | None) -> ServedModel:
+    """Return a model, if the version that a call names is the one that answers now.
+
+    Raises:
+        Refused: there is no such model, or no longer this version of it (404).
+    """
+    model = models[name]
+    if version not in (None, str(model.now.version)):
+        raise Refused(f"{name} has the version {model.now.version} only, not {shown(version)}.", 404)
+    return model
 
 
 def _metadata(model: ServedModel) -> dict[str, Any]:

@@ -15,29 +15,35 @@ from starlette.responses import Response
 from onion.http.messages import reply
 from onion.http.refused import Refused
 from onion.serving.calls import Calls
+from onion.serving.protocols.described import COUNT, SAMPLE, TEXT, TEXTS, body
 from onion.serving.protocols.rows import texts
 from onion.serving.protocols.text_embeddings import vectors_of
 from onion.serving.servable import VECTORS
+
+FORMS = "float", "base64"
+
+BODY = body({"input": [SAMPLE]}, input=TEXTS, model=TEXT, encoding_format={"enum": FORMS}, dimensions=COUNT)
 
 
 def openai_routes(calls: Calls) -> APIRouter:
     """Return the routes."""
     router = APIRouter(prefix="/v1", tags=["OpenAI"])
 
-    @router.post("/embeddings")
+    @router.post("/embeddings", openapi_extra=BODY)
     async def embeddings(request: Request) -> Response:
-        body = await calls.body(request)
-        given = texts(body.get("input"), "input")
-        form = body.get("encoding_format", "float")
-        if form not in ("float", "base64"):
-            raise Refused("encoding_format must be float or base64.", 422)
-        if not isinstance(body.get("model", ""), str):
+        asked = await calls.body(request)
+        given = texts(asked.get("input"), "input")
+        form = asked.get("encoding_format", "float")
+        if form not in FORMS:
+            raise Refused(f"encoding_format must be {' or '.join(FORMS)}.", 422)
+        if not isinstance(asked.get("model", ""), str):
             raise Refused("model must be the name of a model.", 422)
-        model = calls.models[body["model"]] if "model" in body else calls.models.first(VECTORS)
+        model = calls.models[asked["model"]] if "model" in asked else calls.models.first(VECTORS)
         if model.servable.kind != VECTORS:
             raise Refused(f"The model {model.name} gives no vectors.", 422)
         found = await calls.answer(request, model, given)
-        vectors = vectors_of(found.answers, False, body.get("dimensions"))
+        dimensions = asked.get("dimensions")
+        vectors = vectors_of(found.answers, dimensions is not None, dimensions)  # shortened ones have length 1 again
         usage = {"prompt_tokens": found.tokens, "total_tokens": found.tokens}
         data = [_entry(number, vector, form) for number, vector in enumerate(vectors)]
         return reply({"object": "list", "data": data, "model": model.name, "usage": usage})

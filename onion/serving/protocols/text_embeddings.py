@@ -16,10 +16,15 @@ from starlette.responses import Response
 from onion import __version__
 from onion.http.messages import reply
 from onion.http.refused import Refused
+from onion.messages import shown
 from onion.serving.calls import Calls
+from onion.serving.protocols.described import COUNT, FLAG, ONE_OR_MORE, SAMPLE, TEXT, TEXTS, body
 from onion.serving.protocols.rows import as_json, flag, row_of, texts
 from onion.serving.servable import CLASSIFIER, RERANKER, VECTORS, TaskModel
 from onion.serving.served_models import ServedModel
+
+IDLE = {"raw_scores": (None, False), "truncation_direction": (None, "Right", "right"), "prompt_name": (None,)}
+"""Parameters of its clients -> values that ask for what is done anyway."""
 
 Chosen = Callable[..., ServedModel]
 """kinds -> the model that answers."""
@@ -34,33 +39,37 @@ def text_embeddings_routes(calls: Calls, chosen: Chosen) -> APIRouter:
     """
     router = APIRouter(tags=["text-embeddings-inference"])
 
-    @router.post("/embed")
-    async def embed(request: Request) -> Response:
-        body = await calls.body(request)
-        given = texts(body.get("inputs"), "inputs")
-        model = chosen(VECTORS)
-        found = await calls.answer(request, model, given, flag(body, "truncate", True))
-        return reply(vectors_of(found.answers, flag(body, "normalize", True), body.get("dimensions")))
+    of_embed = body({"inputs": SAMPLE}, inputs=TEXTS, truncate=FLAG, normalize=FLAG, dimensions=COUNT)
 
-    @router.post("/predict")
+    @router.post("/embed", openapi_extra=of_embed)
+    async def embed(request: Request) -> Response:
+        asked = _heeded(await calls.body(request))
+        given = texts(asked.get("inputs"), "inputs")
+        model = chosen(VECTORS)
+        found = await calls.answer(request, model, given, flag(asked, "truncate", True))
+        return reply(vectors_of(found.answers, flag(asked, "normalize", True), asked.get("dimensions")))
+
+    @router.post("/predict", openapi_extra=body({"inputs": SAMPLE}, inputs=ONE_OR_MORE, truncate=FLAG))
     async def predict(request: Request) -> Response:
-        body = await calls.body(request)
-        given, single = _inputs(body.get("inputs"))
-        found = await calls.answer(request, chosen(), given, flag(body, "truncate", True))
+        asked = _heeded(await calls.body(request))
+        given, single = _inputs(asked.get("inputs"))
+        found = await calls.answer(request, chosen(), given, flag(asked, "truncate", True))
         told = scores_of if found.by.servable.kind == CLASSIFIER else as_json
         answers = [told(each) for each in found.answers]
         return reply(answers[0] if single else answers)
 
-    @router.post("/rerank")
+    of_rerank = body({"query": "a film", "texts": [SAMPLE]}, query=TEXT, texts=TEXTS, truncate=FLAG, return_text=FLAG)
+
+    @router.post("/rerank", openapi_extra=of_rerank)
     async def rerank(request: Request) -> Response:
-        body = await calls.body(request)
-        query = body.get("query")
+        asked = _heeded(await calls.body(request))
+        query = asked.get("query")
         if not isinstance(query, str):
             raise Refused("query must be a text.", 422)
-        given = texts(body.get("texts"), "texts")
+        given = texts(asked.get("texts"), "texts")
         pairs = [(query, text) for text in given]
-        found = await calls.answer(request, chosen(RERANKER), pairs, flag(body, "truncate", True))
-        return reply(_ranked(found.answers, given, flag(body, "return_text", False)))
+        found = await calls.answer(request, chosen(RERANKER), pairs, flag(asked, "truncate", True))
+        return reply(_ranked(found.answers, given, flag(asked, "return_text", False)))
 
     @router.get("/info")
     async def info() -> Response:
@@ -84,6 +93,18 @@ def vectors_of(answers: list[Any], normalize: bool, dimensions: Any = None) -> l
         found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
     lists: list[list[float]] = found.tolist()
     return lists
+
+
+def _heeded(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body none of whose parameters would be ignored.
+
+    Raises:
+        Refused: one would be (422).
+    """
+    for name, values in IDLE.items():
+        if body.get(name) not in values:
+            raise Refused(f"{name} {shown(body[name])}: this service does not have it; leave it out.", 422)
+    return body
 
 
 def _inputs(inputs: Any) -> tuple[list[Any], bool]:

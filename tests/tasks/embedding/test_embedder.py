@@ -177,6 +177,7 @@ def test_minilm_agrees_with_sentence_transformers():
     for name, normalize in (("means", False), ("normalized", True)):
         found = Embedder.from_pretrained(folder, "mean", normalize=normalize)(texts)
         np.testing.assert_allclose(found, golden[name], atol=1e-5)
+    np.testing.assert_allclose(Embedder.from_pretrained(folder)(texts), golden["normalized"], atol=1e-5)  # as it says
 
 
 @pytest.mark.parametrize("tokens", [False, True])

@@ -1,0 +1,122 @@
+"""What the files of sentence-transformers in an encoder's folder say about its vectors."""
+
+import json
+
+import numpy as np
+import pytest
+
+from onion.errors import WeightsError
+from onion.tasks.embedding.declared import declared_pooling, pooling_for
+from onion.tasks.embedding.embedder import Embedder
+from onion.tasks.embedding.pooling import Pooling
+from tests.tasks.helpers import tiny_encoder
+
+TRANSFORMER, POOLING, NORMALIZE = "Transformer", "Pooling", "Normalize"
+TEXTS = ["a fine film", "a dull story about a film"]
+
+
+@pytest.fixture
+def declare(tmp_path):
+    """Write the files of sentence-transformers into an encoder's folder, which is returned."""
+    tiny_encoder(tmp_path)
+
+    def write(modules=(TRANSFORMER, POOLING, NORMALIZE), pooling=None, transformer=None, **files):
+        paths = {POOLING: "1_Pooling", NORMALIZE: "2_Normalize"}
+        listed = [{"type": f"sentence_transformers.models.{name}", "path": paths.get(name, "")} for name in modules]
+        (tmp_path / "1_Pooling").mkdir(exist_ok=True)
+        written = {
+            "modules": listed,
+            "1_Pooling/config": {"pooling_mode_mean_tokens": True} if pooling is None else pooling,
+            "sentence_bert_config": {"max_seq_length": 16} if transformer is None else transformer,
+            **files,
+        }
+        for name, content in written.items():
+            (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        return tmp_path
+
+    return write
+
+
+def test_vectors_are_made_as_the_folder_says(declare):
+    folder = declare()
+    assert declared_pooling(folder) == Pooling("mean", normalize=True, max_length=16)
+    said = Embedder.from_pretrained(folder)
+    asked = Embedder.from_pretrained(folder, "mean", normalize=True, max_length=16)
+    assert said.max_length == 16
+    assert np.array_equal(said(TEXTS), asked(TEXTS))
+    assert np.linalg.norm(said(TEXTS), axis=1) == pytest.approx([1, 1])
+
+
+def test_what_is_asked_for_replaces_it(declare):
+    folder = declare()
+    assert pooling_for(folder, "cls") == Pooling("cls")
+    assert pooling_for(folder, layer=1, max_length=9) == Pooling("mean", 1, True, 9)
+    assert pooling_for(declare((TRANSFORMER, POOLING)), normalize=True).normalize
+
+
+def test_a_folder_without_such_files_has_the_default(tmp_path):
+    tiny_encoder(tmp_path)
+    assert declared_pooling(tmp_path) is None
+    assert pooling_for(tmp_path) == Pooling()
+    assert pooling_for(tmp_path, default=Pooling("mean", normalize=True), max_length=7) == Pooling(
+        "mean", None, True, 7
+    )
+
+
+@pytest.mark.parametrize(
+    ("pooling", "mode"),
+    [
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+        ({"pooling_mode": "cls", "include_prompt": True}, "cls"),
+        ({"pooling_mode": ["mean"]}, "mean"),
+        ({}, "mean"),  # of none that is switched on, as sentence-transformers has it
+    ],
+)
+def test_flags_and_names_of_poolings(declare, pooling, mode):
+    assert declared_pooling(declare(pooling=pooling)).pooling == mode
+
+
+@pytest.mark.parametrize(
+    ("transformer", "files", "length"),
+    [
+        ({}, {}, 24),  # the encoder's
+        ({"max_seq_length": 512}, {}, 24),
+        ({"max_seq_length": None}, {"tokenizer_config": {"model_max_length": 20}}, 20),
+    ],
+)
+def test_the_smallest_of_all_lengths_counts(declare, transformer, files, length):
+    assert declared_pooling(declare(transformer=transformer, **files)).max_length == length
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({"modules": (TRANSFORMER, POOLING, "Dense")}, "asks for the module Dense"),
+        ({"modules": (TRANSFORMER,)}, "asks for no pooling"),
+        ({"pooling": {"pooling_mode_max_tokens": True}}, "asks for pooling max_tokens"),
+        ({"pooling": {"pooling_mode": ["cls", "mean"]}}, "asks for pooling cls and mean"),
+        ({"transformer": {"do_lower_case": True}, "tokenizer_config": {}}, "asks for texts in lower case"),
+        ({"config_sentence_transformers": {"default_prompt_name": "query"}}, "asks for the prompt 'query'"),
+    ],
+)
+def test_what_is_not_computed_is_refused_unless_a_pooling_is_asked_for(declare, files, told):
+    folder = declare(**files)
+    with pytest.raises(WeightsError, match=told):
+        Embedder.from_pretrained(folder)
+    assert Embedder.from_pretrained(folder, "mean", max_length=16)(TEXTS).shape[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("modules.json", "{"),
+        ("modules.json", "[5]"),
+        ("1_Pooling/config.json", "[]"),
+        ("modules.json", '[{"type": 1}]'),
+    ],
+)
+def test_a_damaged_file_is_named(declare, file, content):
+    folder = declare()
+    (folder / file).write_text(content)
+    with pytest.raises(WeightsError, match=file):
+        pooling_for(folder)
