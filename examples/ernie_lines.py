@@ -45,7 +45,7 @@ given = parser.parse_args()
 use_threads()
 seed_everything(given.seed)
 tokenizer = Tokenizer.from_pretrained(hub.resolve("wiki-zh"))  # which has the vocabulary of ERNIE 1.0
-words = Vocabulary(tokenizer.vocab_size, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)
+words = Vocabulary(18000, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)  # ids of ERNIE's, some without a token
 train, valid = (ErnieExamples.read([path], vocab_size=words.size) for path in (given.train, given.valid))
 config = EncoderConfig(
     model_type="ernie",
@@ -66,7 +66,8 @@ test = Runner(
     Decoder(network),
     Forward(network),
 )
-data = DataProvider(train, tokens_per_batch=given.tokens, lengths=train.lengths, seed=given.seed, collate=list)
+order = {"tokens_per_batch": given.tokens, "lengths": train.lengths, "shuffle": True, "seed": given.seed}
+data = DataProvider(train, **order, collate=list)
 schedule = linear_warmup_and_decay(given.rate, Passes(given.passes))
 clip = ClipGradByGlobalNorm(1.0)
 optimizer = paddle.optimizer.AdamW(schedule, parameters=network.parameters(), weight_decay=0.01, grad_clip=clip)

@@ -26,9 +26,9 @@ LEAN, MANY, TEN, TENSORS, DISTRIBUTED = "lean", "many", "ten", "to_tensors", "di
 CALLBACKS = 20
 """Of the side ``MANY``; the others have none."""
 UNIT = "µs a batch"
-LOSSES = {"a batch": (LEAN, BARE), "a ring or callback": (MANY, LEAN)}
+LOSSES = {"a batch": (LEAN, BARE), "an item or callback": (MANY, LEAN)}
 """What peers are compared by: one side above another."""
-GOALS = {"minimal": 5.0, "ten": 15.0, "ring": 0.3, "distributed": 1.0}
+GOALS = {"minimal": 5.0, "ten": 15.0, "item": 0.3, "distributed": 1.0}
 
 HOW = f"""\
 Training a Linear(8, 1) by SGD on ready batches of 32 examples: microseconds a batch above the same loop written by
@@ -124,7 +124,9 @@ def of_onion(rounds: Sequence[Round]) -> list[Figure]:
         Figure("bare loop on Paddle, of arrays", UNIT, values(rounds, name, BARE)),
         Figure("onion, minimal: above it", UNIT, above(rounds, name, LEAN), at_most=GOALS["minimal"]),
         Figure("onion, ten more items: above it", UNIT, above(rounds, name, TEN), at_most=GOALS["ten"]),
-        Figure("onion: an item more", UNIT, above(rounds, name, MANY, LEAN, CALLBACKS), at_most=GOALS["ring"], digits=3),
+        Figure(
+            "onion: an item more", UNIT, above(rounds, name, MANY, LEAN, CALLBACKS), at_most=GOALS["item"], digits=3
+        ),
         Figure(alone, UNIT, above(rounds, name, DISTRIBUTED, below=LEAN), at_most=GOALS["distributed"]),
         Figure(instead, UNIT, above(rounds, name, TENSORS)),
         Figure("onion, minimal: above the bare loop with `to_tensors`", UNIT, above(rounds, name, LEAN, below=TENSORS)),

@@ -108,10 +108,8 @@ class OwnedFolder(RunnerItem):
         if (output / RUN_FILE).exists():
             differing = list(self.differences(self.read_record(), json.loads(json.dumps(record))))
             if differing and not self.force:
-                raise CheckpointError(
-                    f"{output} holds another run ({'; '.join(differing)}); choose another folder with --output, or "
-                    "continue in this one with --force-resume."
-                )
+                told = f"{output} holds another run ({'; '.join(differing)})"
+                raise CheckpointError(f"{told}; choose another folder with --output, or {self.advice(record)}.")
             return differing
         own = [name for name in self.own_files if (output / name).exists()]
         foreign = [*own, *(path.name for path in output.glob("step-*"))]
@@ -120,6 +118,10 @@ class OwnedFolder(RunnerItem):
                 f"{output} holds {foreign[0]}, but no run of onion; choose another folder with --output."
             )
         return []
+
+    def advice(self, record: Mapping[str, Any]) -> str:
+        """Return what else to do than to choose another folder, where this one holds another training."""
+        return "continue in this one with --force-resume"
 
     def _make(self) -> None:
         try:

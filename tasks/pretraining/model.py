@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 from paddle import nn
 
 from onion.checkpointing.rng import seeded
@@ -28,7 +29,10 @@ from onion.tasks.pretraining.task import PretrainingTask
 from onion.tasks.pretraining.token_frequencies import log_frequencies
 
 NEXT_SENTENCE = "next-sentence"
-"""The task whose classes are those of BERT's head for pairs, which other systems load too."""
+"""The task whose head other systems load too."""
+
+NEXT_FIRST = frozenset({"bert"})
+"""Families whose head for pairs has the class of a text that follows first; ERNIE's, as the task, has it second."""
 
 
 def new_network(config: PretrainedConfig, corpus: Corpus, tasks: Mapping[str, PretrainingTask], seed: int) -> MultiHead:
@@ -94,21 +98,39 @@ def _with_heads(encoder: nn.Layer, corpus: Corpus, tasks: Mapping[str, Pretraini
 
 def _fill_heads(network: MultiHead, weights: Weights) -> None:
     """Load the pretrained heads that a folder has: masked words, and next sentence."""
-    if weights.heads:
-        _for_pretraining(network).cls.fill(weights)
+    if not weights.heads:
+        return
+    known = _for_pretraining(network)
+    known.cls.fill(weights)
+    pair = _pair(network)
+    if pair is not None and pair is not known.cls.seq_relationship:
+        _swap(known.cls.seq_relationship, pair)
 
 
 def _for_pretraining(network: MultiHead) -> EncoderForPretraining:
-    """Return encoder and heads as other systems know them; the parameters are shared."""
-    pair = network.networks[NEXT_SENTENCE].classifier if NEXT_SENTENCE in network.tasks else None
+    """Return encoder and heads as other systems know them; the parameters are shared, but for swapped classes."""
+    pair = _pair(network)
     with seeded(0, "replaced"):  # heads are drawn only to be replaced: the generators of a run must not notice
         known = EncoderForPretraining(network.encoder, next_sentence=pair is not None)
     words = [each.words for each in network.networks.values() if each.words is not None]
     if words:
         known.cls.predictions = words[0]
-    if pair is not None:
+    if pair is not None and network.encoder.config.model_type in NEXT_FIRST:
+        _swap(pair, known.cls.seq_relationship)
+    elif pair is not None:
         known.cls.seq_relationship = pair
     return known
+
+
+def _pair(network: MultiHead) -> nn.Layer | None:
+    """Return the head of ``next-sentence``, if there is one."""
+    return network.networks[NEXT_SENTENCE].classifier if NEXT_SENTENCE in network.tasks else None
+
+
+def _swap(source: nn.Layer, target: nn.Layer) -> None:
+    """Copy a head of two classes, in the other order."""
+    for name, parameter in target.named_parameters():
+        parameter.set_value(np.ascontiguousarray(dict(source.named_parameters())[name].numpy()[..., ::-1]))
 
 
 def save_encoder(network: MultiHead, folder: Path, tokenizer: Tokenizer, layout: str) -> None:

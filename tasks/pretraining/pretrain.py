@@ -50,7 +50,8 @@ from onion.tasks.finetune.recipes import LOG, in_processes
 from onion.tasks.finetune.run_files import write_text
 from onion.tasks.finetune.seeding import seed_everything
 from onion.tasks.networks.multi_head import MultiHead
-from onion.tasks.pretraining.corpus.corpus import Corpus
+from onion.tasks.pretraining.corpus.corpus import Corpus, has_flags
+from onion.tasks.pretraining.corpus.flags import ENTITY, PHRASE
 from onion.tasks.pretraining.corpus.opening import open_corpus
 from onion.tasks.pretraining.encoder_writer import EncoderWriter
 from onion.tasks.pretraining.examples import PassExamples, collate
@@ -150,8 +151,9 @@ class PretrainingJob:
         network, sums = _network(settings, corpus, tasks)
         network.encoder.gradient_checkpointing = settings.gradient_checkpointing
         masking = masking_of(settings)
+        _check_levels(masking, corpus, settings.corpus)
         parts = {name: _part(task, corpus, held_out, masking, settings) for name, task in tasks.items()}
-        sums |= {"corpus_sha256": corpus.fingerprint, "tokenizer_sha256": digest}
+        sums |= {"corpus_sha256": corpus.fingerprint, "tokenizer_sha256": digest, **_sums_of_files(tasks)}
         sums |= {} if held_out is None else {"held_out_sha256": held_out.fingerprint}
         _warn_of_positions(settings, network.encoder.config.max_length, tasks)
         return cls(settings, corpus, parts, network, sums)
@@ -177,6 +179,11 @@ class PretrainingJob:
             raise DataError(
                 f"extend: the schedule {settings.schedule} was planned for the batches of the saved run, and the "
                 f"extended one has more; use one of {', '.join(ENDLESS)} from the beginning"
+            )
+        if extend and settings.gradient_accumulation_steps > 1 and any(len(row) == 1 for row in strategy.table):
+            raise DataError(
+                "extend: the batches of an update weigh what their loss is a mean over in a run of one task, and alike "
+                "in one of several, so with gradient_accumulation_steps a run of one task cannot be extended"
             )
         optimizer = adamw(
             network,
@@ -264,7 +271,24 @@ def masking_of(settings: PretrainingSettings) -> Masking:
     known = attrs.fields_dict(Masking)
     if unknown := [name for name in options if name not in known]:
         raise DataError(f"unknown setting {shown(unknown[0])}; the masks have {', '.join(known)}")
-    return Masking(**options)
+    try:
+        return Masking(**options)
+    except DataError as error:
+        raise DataError(f"{MASKING}.{error}") from None
+
+
+def _check_levels(masking: Masking, corpus: Corpus, where: str) -> None:
+    """Refuse to mask units of which a corpus has none, in whose place words would be masked.
+
+    Raises:
+        DataError: the message names the kind of unit.
+    """
+    for name, needed in {"phrase": PHRASE, "entity": PHRASE | ENTITY}.items():
+        if masking.levels.get(name) and not has_flags(corpus, needed):
+            units = "phrases" if needed == PHRASE else "entities or phrases"
+            raise DataError(
+                f"{MASKING}.levels: {where} has no {units}; build it with --entities or --dictionary, or mask words"
+            )
 
 
 def _options(settings: PretrainingSettings, name: str) -> dict[str, Any]:
@@ -285,6 +309,12 @@ def _network(
     network = pretrained_network(settings.encoder, corpus, tasks, settings.seed)
     check_tasks(network.encoder.config, tasks)
     return network, {"encoder_sha256": digest_of(network)}
+
+
+def _sums_of_files(tasks: Mapping[str, PretrainingTask]) -> dict[str, str]:
+    """Return the SHA-256 of each file that a task reads, by the setting that names it."""
+    named = {f"{name}.{file}": getattr(task, file) for name, task in tasks.items() for file in task.files}
+    return {f"{name}_sha256": digest_of_file(path) for name, path in named.items() if path is not None}
 
 
 def _warn_of_positions(settings: PretrainingSettings, positions: int, tasks: Mapping[str, PretrainingTask]) -> None:

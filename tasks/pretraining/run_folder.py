@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from onion.errors import CheckpointError
 from onion.tasks.data.labels import apart
 from onion.tasks.finetune.owned_folder import OwnedFolder
 from onion.tasks.finetune.run_files import DRAWINGS, RUN_FILE, SETTINGS_FILE, write_json
@@ -57,17 +58,33 @@ class PretrainingFolder(OwnedFolder):
         return {**self._settings.as_json(), **self._sums}
 
     def refuse_other(self, record: Mapping[str, Any]) -> list[str]:
-        """Refuse another pretraining; of one that is extended, return what its schedule has otherwise."""
+        """Refuse another pretraining; of one that is extended, return what its schedule has otherwise.
+
+        Raises:
+            CheckpointError: see the base class; or a task of the saved run stands behind a new one.
+        """
         found = super().refuse_other(record)
         if not self.extend or not (self.output / RUN_FILE).exists():
             return found
         there, here = self.read_record(), json.loads(json.dumps(record))
+        saved = there["tasks"]
+        if here["tasks"][: len(saved)] != saved:  # heads that tasks share are saved under the first of them
+            raise CheckpointError(
+                f"{self.output} has the tasks {', '.join(saved)}; name these first, then those that it is extended by."
+            )
         schedule = [name for name in sorted(OF_SCHEDULE) if there.get(name) != here.get(name)]
         return [*found, *(f"{name} {apart(there.get(name), here.get(name))}" for name in schedule)]
+
+    def advice(self, record: Mapping[str, Any]) -> str:
+        """Return what else to do than to choose another folder."""
+        saved = self.read_record()["tasks"]
+        more = set(record["tasks"]) > set(saved)
+        return "add tasks to this run with --extend" if more else super().advice(record)
 
     def differences(self, there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
         """Name what differs."""
         passed_over = MAY_DIFFER | OF_SCHEDULE if self.extend else MAY_DIFFER
+        there, here = _without_files(there, here), _without_files(here, there)
         for name in sorted((there.keys() | here.keys()) - passed_over):
             if there.get(name) != here.get(name):
                 thing = name.removesuffix("_sha256")
@@ -77,3 +94,10 @@ class PretrainingFolder(OwnedFolder):
     def fill(self) -> None:
         """Write the settings."""
         write_json(self.output / SETTINGS_FILE, self._settings.as_file())
+
+
+def _without_files(record: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record without the paths whose checksum both records have."""
+    options = record.get("options", {})
+    both = {name for name in options if f"{name}_sha256" in record.keys() & other.keys()}
+    return {**record, "options": {name: each for name, each in options.items() if name not in both}}

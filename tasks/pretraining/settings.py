@@ -13,6 +13,7 @@ from onion.tasks.finetune.declared import Declared, declared_in, setting
 from onion.tasks.finetune.loop_settings import LoopSettings
 from onion.tasks.names import PRETRAINING_TASK_NAMES
 from onion.tasks.validators import (
+    BELOW_ONE,
     COUNT,
     INTERVAL,
     NATURAL,
@@ -51,7 +52,7 @@ EXCLUSIVE = (("config", "encoder"), ("max_steps", "stages"))
 TASKS = some_of(PRETRAINING_TASK_NAMES)
 
 TABLE = Check(
-    "a list of stages, such as [{'knowledge-masking': 1000}]",
+    'a list of stages in JSON, such as [{"knowledge-masking": 1000}]',
     lambda value: isinstance(value, list | tuple) and all(isinstance(row, Mapping) for row in value),
     reads=json.loads,
 )
@@ -139,7 +140,7 @@ class PretrainingSettings(LoopSettings):
     warmup_ratio: float = setting(
         "optimization", "share of the updates with a rising learning rate", PART, 0.01, convert=as_float
     )
-    adam_beta2: float = setting("optimization", "decay of Adam's second moment", PART, 0.98, convert=as_float)
+    adam_beta2: float = setting("optimization", "decay of Adam's second moment", BELOW_ONE, 0.98, convert=as_float)
     adam_epsilon: float = setting("optimization", "term in Adam's denominator", POSITIVE, 1e-6, convert=as_float)
     test_every: int | Literal["pass"] | None = setting(
         "testing and checkpoints",
@@ -179,6 +180,8 @@ class PretrainingSettings(LoopSettings):
             raise DataError("give one of config, for random weights, and encoder, for pretrained ones")
         if (self.max_steps is None) == (self.stages is None):
             raise DataError("give one of max_steps, the batches of all tasks, and stages, those of each task")
+        if self.stages is not None and self.order != "together":
+            raise DataError("order is for max_steps; stages say it all themselves, so leave it out")
         if self.keep is not None and self.order != "continual":
             raise DataError("keep is for order=continual; leave it out")
         if self.schedule in ENDLESS and self.warmup_steps is None and self.warmup_ratio > 0:

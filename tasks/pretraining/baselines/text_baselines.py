@@ -42,7 +42,7 @@ def by_number(train: Sequence[Example], held_out: Sequence[Example], number: Cal
 def overlap(train: Sequence[Example], held_out: Sequence[Example]) -> dict[str, float]:
     """Tell pairs of texts apart by what they share: tokens, or bigrams of tokens.
 
-    Bigrams of characters alone tell ERNIE 1.0's published pairs of sentences apart with an accuracy of .847.
+    Bigrams alone tell ERNIE 1.0's published pairs of sentences apart with an accuracy of .834 (``make ernie-demo``).
 
     Returns:
         ``accuracy.shared_tokens`` and ``accuracy.shared_bigrams``, each by one number: what share of the rarer side's

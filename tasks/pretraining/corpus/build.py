@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
@@ -116,13 +117,15 @@ class Build:
         """Return the manifest of the build in a folder, or begin one."""
         if (output / MANIFEST).exists():
             manifest = Manifest.read(output)
-            if manifest.origin != origin:
+            if manifest.origin == origin:
+                _check_shards(output, manifest)
+                return manifest
+            if manifest.shards:  # nothing is lost where none is whole, such as after an error in the first lines
                 told = manifest.origin.differences(origin)
-                raise DataError(f"{output}: holds another corpus ({told}); choose a new folder")
-            _check_shards(output, manifest)
-            return manifest
-        if any(each.name not in (LOCK, TOKENIZER) for each in output.iterdir()):
+                raise DataError(f"{output}: holds another corpus ({told}); choose a new folder, or remove this one")
+        elif any(each.name not in (LOCK, TOKENIZER) for each in output.iterdir()):
             raise DataError(f"{output}: is not empty, and holds no corpus; choose a new folder")
+        shutil.rmtree(output / TOKENIZER, ignore_errors=True)
         self.tokenizer.save_pretrained(output / TOKENIZER)
         sync_folder(output)
         manifest = Manifest(origin=origin)

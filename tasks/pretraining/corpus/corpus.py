@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.pretraining.corpus.flags import Flags
 
+LOOKED_THROUGH = 1 << 20
+"""Flags that are looked through at once."""
+
 
 @attrs.frozen(eq=False)
 class Shard:
@@ -72,3 +75,12 @@ class MemoryCorpus:
         np.cumsum([len(ids) for ids, _ in pairs], out=starts[1:])
         tokens = np.concatenate([ids for ids, _ in pairs])
         return cls((Shard(tokens, np.concatenate([flags for _, flags in pairs]), starts),), tokenizer, fingerprint)
+
+
+def has_flags(corpus: Corpus, bits: int) -> bool:
+    """Return whether a token has any of some bits; as a rule the first part of the flags tells."""
+    return any(
+        bool((shard.flags[begin : begin + LOOKED_THROUGH] & bits).any())
+        for shard in corpus.shards
+        for begin in range(0, len(shard.flags), LOOKED_THROUGH)
+    )

@@ -38,11 +38,17 @@ def _shares(levels: Any) -> Any:
     return {name: as_float(share) for name, share in levels.items()} if isinstance(levels, Mapping) else levels
 
 
+def _as_given(levels: Any) -> Any:
+    """Return the name that stood for all examples, if there was one."""
+    alone = isinstance(levels, Mapping) and len(levels) == 1 and set(levels.values()) == {1.0}
+    return next(iter(levels)) if alone else levels
+
+
 def _check_levels(masking: Any, field: Any, levels: Any) -> None:
     known = isinstance(levels, Mapping) and levels and all(name in LEVELS for name in levels)
     if not known or not all(is_number(share) and share >= 0 for share in levels.values()) or not sum(levels.values()):
-        wanted = f"one of {', '.join(LEVELS)}, or shares of several such as {{word: 1, entity: 2}}"
-        raise DataError(f"levels must be {wanted}, got {shown(levels)}")
+        wanted = f'one of {", ".join(LEVELS)}, or shares of several in JSON such as {{"word": 1, "entity": 2}}'
+        raise DataError(f"levels must be {wanted}, got {shown(_as_given(levels))}")
 
 
 @attrs.frozen(kw_only=True)

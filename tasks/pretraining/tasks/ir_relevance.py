@@ -53,6 +53,7 @@ class IRRelevance(PretrainingTask):
     name: ClassVar[str] = "ir-relevance"
     task_id: ClassVar[int] = 6
     pair: ClassVar[bool] = True
+    files: ClassVar[tuple[str, ...]] = ("questions", "held_out")
 
     questions: str = attrs.field(validator=TEXT)
     held_out: str | None = attrs.field(default=None, validator=attrs.validators.optional(TEXT))

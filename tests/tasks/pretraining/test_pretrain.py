@@ -19,7 +19,9 @@ from onion.models.tokenizer import Tokenizer
 from onion.tasks.pretraining.corpus.build import Build
 from onion.tasks.pretraining.corpus.opening import open_corpus
 from onion.tasks.pretraining.corpus.segmentation.tokenizer_words import TokenizerWords
+from onion.tasks.pretraining.model import save_encoder
 from onion.tasks.pretraining.pretrain import PretrainingJob, made, pretrain, train
+from onion.tasks.pretraining.run_folder import PretrainingFolder
 from onion.tasks.pretraining.throughput import Throughput
 from onion.tasks.pretraining.token_frequencies import log_frequencies
 from onion.testing import assert_resumes_exactly
@@ -118,7 +120,7 @@ def test_a_pretraining_begins_with_the_encoder_and_heads_of_another(pretrained, 
     network = PretrainingJob.prepare(settings).network
     known = EncoderForPretraining.from_pretrained(out / "encoder")
     head = network.networks["next-sentence"]
-    assert np.array_equal(head.classifier.weight.numpy(), known.cls.seq_relationship.weight.numpy())
+    assert np.array_equal(head.classifier.weight.numpy(), known.cls.seq_relationship.weight.numpy()[:, ::-1])
     assert np.array_equal(head.words.decoder_bias.numpy(), known.cls.predictions.decoder_bias.numpy())
 
 
@@ -228,8 +230,11 @@ def test_an_extended_run_has_the_bits_of_one_whose_later_task_was_not_yet_drawn(
     both = made(given(tasks=TASKS, stages=table, **endless))
     extended, whole = tmp_path / "extended", tmp_path / "whole"
     train(first, extended, quiet=True)
-    with pytest.raises(CheckpointError, match="holds another run"):
+    with pytest.raises(CheckpointError, match=r"holds another run .* or add tasks to this run with --extend"):
         train(both, extended, quiet=True)
+    turned = attrs.evolve(both, tasks=TASKS[::-1])
+    with pytest.raises(CheckpointError, match="has the tasks knowledge-masking; name these first"):
+        train(turned, extended, extend=True, quiet=True)
     assert train(both, extended, extend=True, quiet=True).report["step"] == 10
     train(both, whole, quiet=True)
     assert_same(parameters(extended), parameters(whole))
@@ -238,6 +243,44 @@ def test_an_extended_run_has_the_bits_of_one_whose_later_task_was_not_yet_drawn(
 def test_a_run_whose_rates_end_with_it_is_not_extended(given, tmp_path):
     with pytest.raises(DataError, match="the schedule linear was planned for the batches of the saved run"):
         pretrain(tmp_path, extend=True, **given())
+
+
+def test_a_run_whose_batches_weigh_otherwise_is_not_extended(given, tmp_path):
+    table = [{"knowledge-masking": 4}, {"knowledge-masking": 2, "sentence-order": 4}]
+    endless = {"schedule": "noam", "warmup_steps": 3, "max_steps": None, "gradient_accumulation_steps": 2}
+    with pytest.raises(DataError, match="with gradient_accumulation_steps a run of one task cannot be extended"):
+        pretrain(tmp_path, extend=True, **given(tasks=TASKS, stages=table, **endless))
+
+
+def test_files_of_tasks_count_by_their_content(given, tmp_path):
+    folder = PretrainingFolder(tmp_path, made(given()), {})
+    questions, digest = "ir-relevance.questions", "ir-relevance.questions_sha256"
+    saved = {"options": {questions: "a.json", "masking.share": 0.4}, digest: "1"}
+    moved = {"options": {questions: "b.json", "masking.share": 0.4}, digest: "1"}
+    assert not [*folder.differences(saved, moved)]
+    assert [*folder.differences(saved, {**moved, digest: "2"})] == ["the ir-relevance.questions has other content"]
+    [told] = folder.differences({**saved, "options": {}}, {**moved, "options": {"masking.share": 0.4}})
+    assert told.startswith("options ")
+
+
+def test_the_head_of_next_sentence_is_that_of_its_family(given, corpora, tmp_path):
+    """BERT's has the class of a text that follows first, as transformers has it; ERNIE's has it second."""
+    config = json.loads((corpora / "config.json").read_text())
+    for family, order in (("bert", [1, 0]), ("ernie", [0, 1])):
+        path = tmp_path / f"{family}.json"
+        path.write_text(json.dumps({**config, "model_type": family}))
+        settings = given(config=str(path), tasks=("knowledge-masking", "next-sentence"))
+        network = PretrainingJob.prepare(made(settings)).network
+        own = network.networks["next-sentence"].classifier
+        own.bias.set_value(np.array([1, 2], np.float32))
+        save_encoder(network, tmp_path / family, open_corpus(corpora / "train").tokenizer, "huggingface")
+        written = EncoderForPretraining.from_pretrained(tmp_path / family).cls.seq_relationship
+        assert np.array_equal(written.weight.numpy(), own.weight.numpy()[:, order])
+        assert np.array_equal(written.bias.numpy(), np.array([1, 2])[order])
+        again = PretrainingJob.prepare(made({**settings, "config": None, "encoder": str(tmp_path / family)})).network
+        found = again.networks["next-sentence"].classifier
+        assert np.array_equal(found.weight.numpy(), own.weight.numpy())
+        assert found.bias.numpy().tolist() == [1, 2]
 
 
 def test_of_several_stages_the_figures_of_each_task_after_each_are_told(given, corpora, tmp_path, capsys):
@@ -297,6 +340,14 @@ def test_another_pretraining_in_the_folder_is_refused(given, tmp_path):
         ({"config": None}, "give one of config, for random weights, and encoder"),
         ({"max_steps": None}, "give one of max_steps, the batches of all tasks, and stages"),
         ({"keep": 1}, "keep is for order=continual"),
+        (
+            {"max_steps": None, "stages": [{"knowledge-masking": 3}], "order": "one-by-one"},
+            "order is for max_steps; stages say it all themselves",
+        ),
+        ({"masking.levels": "words"}, "masking.levels must be one of character, word, .*, got 'words'"),
+        ({"masking.levels": "entity"}, "masking.levels: .*train has no entities or phrases; build it with --entities"),
+        ({"masking.levels": {"word": 1, "phrase": 1}}, "masking.levels: .*train has no phrases"),
+        ({"adam_beta2": 1}, "adam_beta2 must be a number >= 0 and < 1"),
         ({"tasks": "knowledge-masking,knowledge-masking"}, "tasks must be some of knowledge-masking, .* each once"),
         ({"rates_by_task": True}, "the schedule linear ends with the training"),
         ({"schedule": "noam"}, "schedule noam: it does not depend on the length of the training, .* give warmup_steps"),

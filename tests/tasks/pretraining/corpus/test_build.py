@@ -158,6 +158,18 @@ def test_another_build_is_refused(place, whole, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_build_that_failed_in_its_first_lines_is_made_anew_of_corrected_ones(tmp_path):
+    place = place_in(tmp_path)
+    lines = place / "lines.jsonl"
+    lines.write_text('{"text": "A film."}\n{"text": \n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"lines\.jsonl:2: "):
+        build(place, inputs=[str(lines)]).run(place / "out")
+    lines.write_text('{"text": "A film."}\n', encoding="utf-8")
+    assert build(place, inputs=[str(lines)]).run(place / "out").manifest.counts.documents == 1
+    with pytest.raises(DataError, match="holds another corpus"):
+        build(place).run(place / "out")
+
+
 def test_an_input_that_changes_meanwhile_is_told(tmp_path):
     place = place_in(tmp_path)
 
