@@ -54,7 +54,7 @@ def test_a_peer_is_told_above_its_own_bare_loop():
 
 
 def test_the_verdict_names_the_peers_that_cost_less_and_more_and_those_that_overlap():
-    told = "onion's minimal loop beside {} peers, by quartiles of the rounds; a batch: {}; a ring or callback: {}."
+    told = "onion's minimal loop beside {} peers, by quartiles of the rounds; a batch: {}; an item or callback: {}."
     assert loop.verdict([SLOW], ROUNDS) == told.format(1, "below all", "below all")
     assert loop.verdict([SLOW, QUICK], ROUNDS) == told.format(2, "below 1, above Quick", "below 1, above Quick")
 
