@@ -48,7 +48,7 @@ def trained(name: str, *rings: RunnerItem) -> None:
     """Train the student by what the rings around it say of its size and its teacher."""
     seed_everything(given.seed)  # so that each of the two begins alike, whether the other one was interrupted or not
     data = training_data(task, train, 32, given.seed, pad_id)
-    loss = Distillation(student, teacher, OutputLoss(student), EveryHiddenState(weight=0.1 * (layers + 1)), labels=0)
+    loss = Distillation(student, teacher, OutputLoss(student), EveryHiddenState(weight=0.1), labels=0)
     machine = GradientMachine(WithHiddenStates(student), loss)
     runner = Runner(Progress(), Saver(given.output / name), data, *rings, machine)
     print(runner)

@@ -234,8 +234,7 @@ class CompressJob(Job):
     def onion(self, output: Path, force_resume: bool = False) -> Runner:
         """Compose the training: a fine-tuning with the teacher in it."""
         student, teacher = WithHiddenStates(self.network), WithHiddenStates(self.teacher.network)
-        hidden = HIDDEN_WEIGHT * (1 + self.network.encoder.config.num_hidden_layers)
-        losses = OutputLoss(self.network), EveryHiddenState(weight=hidden)
+        losses = OutputLoss(self.network), EveryHiddenState(weight=HIDDEN_WEIGHT)
         machine = GradientMachine(student, Distillation(self.network, self.teacher.network, *losses, labels=0))
         # Just outside the gradient machine: further out, Accumulate takes batches that they would not see.
         return (

@@ -181,10 +181,10 @@ class HiddenStatesLoss(LayerLoss):
 
 @attrs.frozen
 class EveryHiddenState(TeacherLoss):
-    """The embeddings and all layers of the student, by the mean squared error of each, the mean over them.
+    """The embeddings and all layers of the student: the sum of their mean squared errors, as in DynaBERT.
 
     The teacher's layers are evenly spaced up to the last (:func:`layer_map`); both depths may change from batch to
-    batch.
+    batch, and with fewer layers the sum has fewer terms.
     """
 
     def check(self, student: PretrainedConfig, teacher: PretrainedConfig) -> None:
@@ -197,10 +197,9 @@ class EveryHiddenState(TeacherLoss):
             )
 
     def __call__(self, student: HiddenStates, teacher: HiddenStates) -> paddle.Tensor:
-        """Return the mean of the mean squared errors of ``[tokens, hidden]``."""
+        """Return the sum of the mean squared errors of ``[tokens, hidden]``."""
         layers = {0: 0, **layer_map(len(student.hidden) - 1, len(teacher.hidden) - 1)}
-        each = [functional.mse_loss(student.hidden[ours], teacher.hidden[theirs]) for ours, theirs in layers.items()]
-        return sum(each) / len(each)
+        return sum(functional.mse_loss(student.hidden[ours], teacher.hidden[theirs]) for ours, theirs in layers.items())
 
 
 class AttentionLoss(LayerLoss):

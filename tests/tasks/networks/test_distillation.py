@@ -14,6 +14,7 @@ from onion.tasks.networks.distillation import (
     AttentionDistribution,
     AttentionScores,
     Distillation,
+    EveryHiddenState,
     HiddenStatesLoss,
     SoftTargets,
     layer_map,
@@ -51,6 +52,17 @@ def logits(*values):
 def divergence(wanted, given):
     wanted, given = (log_softmax(each.astype(np.float64), axis=-1) for each in (wanted, given))
     return (np.exp(wanted) * (wanted - given)).sum(-1)
+
+
+@pytest.mark.parametrize(("ours", "pairs"), [(1, [(0, 0), (1, 4)]), (2, [(0, 0), (1, 2), (2, 4)])])
+def test_hidden_states_are_compared_at_evenly_spaced_layers_and_added_up(ours, pairs):
+    draw = np.random.default_rng(0)
+    student, teacher = ({layer: draw.normal(size=(5, 3)) for layer in range(depth + 1)} for depth in (ours, 4))
+    given = [
+        HiddenStates(hidden={layer: paddle.to_tensor(each) for layer, each in of.items()}) for of in (student, teacher)
+    ]
+    expected = sum(((student[mine] - teacher[theirs]) ** 2).mean() for mine, theirs in pairs)
+    assert float(EveryHiddenState(weight=0.1)(*given)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
