@@ -28,7 +28,7 @@ def rounded(value):
         return {name: rounded(each) for name, each in value.items()}
     if isinstance(value, list):
         return [rounded(each) for each in value]
-    return pytest.approx(value, abs=2e-6, rel=1e-5) if isinstance(value, float) else value
+    return pytest.approx(value, abs=2e-6, rel=1e-6) if isinstance(value, float) else value
 
 
 def kept_answers(folder):
