@@ -50,7 +50,7 @@ def add_actions(command: argparse.ArgumentParser, debug: argparse.ArgumentParser
         return action
 
     add("status", "show the state of the run", look)
-    add("show", "show the onion, with the time of each item", look)
+    add("show", "show the runner, with the time of each item", look)
     add("metrics", "show the metrics in the Prometheus text format", look)
     add("events", "follow the events, one JSON line each", events)
     add("pause", "pause before the next batch", steer, waiting)

@@ -67,7 +67,7 @@ def add_set(command: argparse.ArgumentParser, text: str) -> None:
 
 def add_resumption(command: argparse.ArgumentParser) -> None:
     """Add the flags of a training in a folder, by one process or several."""
-    force = "resume in a folder whose run differs in settings, data or onion; differences are logged"
+    force = "resume in a folder whose run differs in settings, data or items; differences are logged"
     command.add_argument("--force-resume", action="store_true", help=force)
     processes = "processes of this machine that train together (default: %(default)s)"
     command.add_argument("--processes", type=natural, default=1, metavar="N", help=processes)

@@ -133,7 +133,9 @@ def check_answers(servable: Servable, folder: Path) -> None:
         found += leaves(servable.answer([servable.prepare_line(each.row)])[0])
         stored += leaves(each.prediction if each.exported is None else each.exported)
     if not alike(found, stored, ALIKE if kept[0].exported is None else ALIKE_OF_8_BITS) and not _is_older(folder, kept):
-        raise WeightsError(f"{folder}: the model gives other answers than {ANSWERS} has; export it again.")
+        raise WeightsError(
+            f"{folder}: the model gives other answers to the rows of {ANSWERS} than are stored there; export it again."
+        )
 
 
 def _is_older(folder: Path, kept: Sequence[KeptAnswer]) -> bool:

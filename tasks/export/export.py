@@ -131,7 +131,7 @@ def check_arguments(
         raise DataError("with vocab the model is compared on words that it has kept; leave out texts")
     for name, path in {"calibrate": calibrate, "texts": texts, "vocab": vocab}.items():
         if path is not None and not Path(path).is_file():
-            raise DataError(f"{name}: {path} is no file")
+            raise DataError(f"{name}: there is no file {path}")
 
 
 def _write_decoder(target: Path, predictor: Predictor) -> None:

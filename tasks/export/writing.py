@@ -31,8 +31,10 @@ def check_choices(format: str, int8: str | None, calibrate: str | Path | None) -
         raise DataError(f"int8 {shown(int8)}: must be one of {', '.join(EIGHT_BITS)}")
     if int8 is not None and format != ONNX:
         raise DataError(f"int8 is for the format {ONNX} only, not for {format}")
-    if (int8 == STATIC) != (calibrate is not None):
-        raise DataError(f"int8 {STATIC} needs a calibration file, and nothing else takes one: --calibrate FILE")
+    if int8 == STATIC and calibrate is None:
+        raise DataError(f"int8 {STATIC} needs a calibration file: --calibrate FILE")
+    if int8 != STATIC and calibrate is not None:
+        raise DataError(f"calibrate is for int8 {STATIC} only; leave it out")
 
 
 def write_onnx(

@@ -62,7 +62,7 @@ def distill(
         runner.run(passes=10)
 
     Args:
-        teacher: the folder of a run of ``onion train``; a classification, or a matching of judged rows.
+        teacher: the folder of a run of ``onion train``; a classification, or a matching that learned pointwise.
         train: labelled rows; the labels are the teacher's.
         dev: the file to test on while training.
         output: the folder for checkpoints, the log and the teacher's logits.
@@ -194,7 +194,7 @@ def loaded(settings: DistillSettings) -> tuple[Predictor, LabelledTask]:
         raise DataError(f"--teacher: {folder} is of the task {task.name}; students learn classification and matching")
     if isinstance(task, Matching) and task.learning == PAIRWISE:
         raise DataError(
-            f"--teacher: {folder} learned from pairs of a better and a worse text; students need judged rows"
+            f"--teacher: {folder} was trained pairwise; give a run that was trained on labels (learning=pointwise)"
         )
     if settings.student == TINY:
         encoder_of_layers(teacher, folder, "--teacher")

@@ -28,7 +28,7 @@ def load_teacher(name_or_folder: str, flag: str) -> tuple[Predictor, Path]:
     folder = find_run(name_or_folder)
     refuse_without_checkpoint(folder)
     if "tasks" in read_record(folder):
-        raise DataError(f"{flag}: {folder} holds several tasks; a teacher has one")
+        raise DataError(f"{flag}: {folder} holds several tasks; give a run of one task")
     return Predictor.load(folder, engine="paddle"), folder
 
 
@@ -41,7 +41,7 @@ def encoder_of_layers(teacher: Predictor, folder: Path, flag: str) -> Encoder:
     encoder = getattr(teacher.network, "encoder", None)
     if not isinstance(encoder, Encoder):
         raise DataError(
-            f"{flag}: {folder} has a {type(encoder or teacher.network).__name__}; BERT, RoBERTa, ERNIE and ELECTRA "
-            "have layers of which some can be taken"
+            f"{flag}: {folder} has a {type(encoder or teacher.network).__name__}, of which no layers can be taken; "
+            "give a run over BERT, RoBERTa, ERNIE or ELECTRA"
         )
     return encoder

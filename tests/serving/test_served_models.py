@@ -36,7 +36,7 @@ def test_a_model_with_8_bits_is_held_against_its_own_answers(of, int8, run_of, t
     _store(folder, lambda kept: {**kept, "prediction": _other(kept["prediction"])})  # the run's are another matter
     model.reload()
     _store(folder, lambda kept: {**kept, "exported": _other(kept["exported"])})
-    with pytest.raises(WeightsError, match=r"gives other answers than answers\.jsonl has; export it again"):
+    with pytest.raises(WeightsError, match=r"other answers to the rows of answers\.jsonl than are stored there"):
         model.reload()
     assert model.now.version == 2
     _store(folder, lambda kept: {name: kept[name] for name in ("row", "prediction")})  # of an older onion

@@ -184,7 +184,7 @@ def _switch(runner: Runner, name: object) -> Switch:
     known = switches_of(runner)
     fits = [switch for inner, switch in known.items() if name in (inner, switch.name)]
     if not fits:
-        raise Refused(f"{name!r} is no ring with a Switch; there are {_listed(known)}.", 404)
+        raise Refused(f"{name!r} is no item with a Switch; there are {_listed(known)}.", 404)
     return fits[0]
 
 

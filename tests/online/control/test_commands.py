@@ -61,7 +61,7 @@ def test_a_key_of_another_command_is_refused(queue, command, arguments):
         ("set", {"learning_rate": float("nan")}, "must be a number from 1e-12 to 10, got nan", 400),
         ("set", {"learning_rate": "0.1"}, "must be a number from 1e-12 to 10, got '0.1'", 400),
         ("set", {"momentum": 0.1}, "'momentum' is no setting; there are parameter_updater.learning_rate", 400),
-        ("enable", {"ring": "saver"}, "'saver' is no ring with a Switch; there are double", 404),
+        ("enable", {"ring": "saver"}, "'saver' is no item with a Switch; there are double", 404),
     ],
 )
 def test_invalid_commands_are_refused(queue, command, arguments, words, status):

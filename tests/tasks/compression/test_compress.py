@@ -191,7 +191,7 @@ def test_every_task_is_compressed_and_exported(kind, run_of, tmp_path):  # noqa:
 
 
 def test_flags_of_the_export_are_checked_before_the_training(given, tmp_path):
-    with pytest.raises(DataError, match="is no file"):
+    with pytest.raises(DataError, match="there is no file"):
         train(CompressSettings.of(given(width=0.5)), tmp_path / "out", exporting={"vocab": tmp_path / "nothing.txt"})
     assert not (tmp_path / "out").exists()
 

@@ -170,7 +170,7 @@ def test_a_setting_for_after_the_training_goes_along(form, run_of, tmp_path):
         ({"int8": "fp8"}, "int8 'fp8': must be one of dynamic, static"),
         ({"int8": "dynamic", "format": "paddle"}, "int8 is for the format onnx only"),
         ({"int8": "static"}, "int8 static needs a calibration file"),
-        ({"calibrate": "rows.txt"}, "nothing else takes one"),
+        ({"calibrate": "rows.txt"}, "calibrate is for int8 static only; leave it out"),
         ({"texts": "nowhere.txt"}, "nowhere.txt"),
         ({"settings": {"labels": ["a", "b"]}}, "cannot be changed after training"),
     ],
