@@ -37,6 +37,9 @@ NAMES = (
 )
 """Of the sections; one with ``-avx2`` is that of the benchmark before it with ``--avx2``."""
 
+AFTER = {"serving": ("serving-avx2",)}
+"""Sections that come after another one, and that no command makes here: they are from another processor."""
+
 PAGE = ROOT / "benchmarks" / "results.md"
 HEAD = """\
 # Measured beside its peers
@@ -48,7 +51,7 @@ rounds; a ratio is taken within each round. What is meant by each figure stands 
 
 
 def page(folder: Path = MEASURED) -> str:
-    kept = [folder / f"{name}.json" for name in NAMES]
+    kept = [folder / f"{each}.json" for name in NAMES for each in (name, *AFTER.get(name, ()))]
     return "\n".join([HEAD, *(read(path).markdown() for path in kept if path.is_file())])
 
 
