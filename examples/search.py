@@ -63,9 +63,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("index"), help="of indexes (default: %(default)s)")
     parser.add_argument("--count", type=int, default=5, help="rows to find (default: %(default)s)")
     parser.add_argument("--reranker", metavar="RUN", help="a model of the task matching")
-    parser.add_argument("--max-length", type=int, default=128, help="tokens per text (default: %(default)s)")
+    parser.add_argument("--max-length", type=int, help="tokens per text (default: what the encoder's folder says)")
     asked = parser.parse_args()
-    embedder = Embedder.from_pretrained(asked.encoder, "mean", normalize=True, max_length=asked.max_length)
+    embedder = Embedder.from_pretrained(asked.encoder, normalize=True, max_length=asked.max_length)
     rows = digest_of_file(prepared(asked.file, asked.columns, labelled=False))
     folder = asked.folder / digest_of_values({"rows": rows, "encoder": asked.encoder, "length": asked.max_length})[:12]
     folder.exists() or embed_file(embedder, asked.file, folder, columns=asked.columns)

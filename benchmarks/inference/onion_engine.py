@@ -17,7 +17,6 @@ from onion.models.pretrained_encoder import arrays_of
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.classification import Classification
 from onion.tasks.embedding.embedder import Embedder
-from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.export_encoder import export_encoder
 from onion.tasks.export.exported_network import ExportedForward, ExportedNetwork
 from onion.tasks.export.graph import graph_of_task
@@ -44,7 +43,7 @@ def onnx_ways(job: Job) -> dict[str, Engine]:
     model = onnx_model(graph_of_task(task, network.encoder.config), arrays).SerializeToString()
     item = ExportedForward(ExportedNetwork(task, OnnxSession(model), arrays))
     with TemporaryDirectory() as folder:
-        export_encoder(job["folder"], Path(folder) / "encoder", pooling=Pooling("mean", max_length=job["max_length"]))
+        export_encoder(job["folder"], Path(folder) / "encoder", pooling="mean", max_length=job["max_length"])
         embed = Embedder.from_exported(Path(folder) / "encoder")
     return _ways(task, item, tokenizer, embed)
 

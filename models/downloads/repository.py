@@ -31,7 +31,7 @@ BESIDE_WEIGHTS = [
     "vocab.txt",
     # Of sentence-transformers: how vectors are made.
     "modules.json",
-    "sentence_bert_config.json",
+    "sentence_*_config.json",
     "config_sentence_transformers.json",
     "*_Pooling/config.json",
     # Of a run that `onion push` has uploaded: its record and its task.

@@ -172,7 +172,8 @@ def _add_embed(command: argparse.ArgumentParser) -> None:
     pooling = "pooling of token vectors (default: what the folder says, or cls)"
     add("--pooling", choices=POOLINGS, help=pooling)
     add("--layer", type=natural, metavar="N", help="layer to take vectors from, counted from 1 (default: the last)")
-    add("--normalize", action="store_true", help="scale every vector of cls_emb.npy to length 1")
+    normalize = "scale every vector of cls_emb.npy to length 1, also if the folder does not say so"
+    add("--normalize", action="store_true", default=None, help=normalize)
     add("--tokens", action="store_true", help="also write top_layer_emb.npy (float32 [tokens, hidden]) and lengths.npy")
     length = "maximum tokens per text (default: what the folder says, or 128)"
     add("--max-length", type=natural, metavar="N", help=length)

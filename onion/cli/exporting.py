@@ -37,7 +37,8 @@ def add_flags(command: argparse.ArgumentParser) -> None:
     vectors.add_argument("--pooling", choices=POOLINGS, help=pooling)
     layer = "layer to take vectors from, counted from 1 (default: the last)"
     vectors.add_argument("--layer", type=natural, metavar="N", help=layer)
-    vectors.add_argument("--normalize", action="store_true", help="scale every vector to length 1")
+    normalize = "scale every vector to length 1, also if the folder does not say so"
+    vectors.add_argument("--normalize", action="store_true", default=None, help=normalize)
     length = "maximum tokens per text (default: what the folder says, or 128)"
     vectors.add_argument("--max-length", type=natural, metavar="N", help=length)
     add_threads(command)
@@ -65,11 +66,9 @@ def _of_run(options: argparse.Namespace, made: dict[str, Any]) -> dict[str, Any]
 
 
 def _of_encoder(options: argparse.Namespace, made: dict[str, Any]) -> dict[str, Any]:
-    from onion.models import hub
-    from onion.tasks.embedding.declared import pooling_for
     from onion.tasks.export.export_encoder import export_encoder
 
     if options.task is not None or options.set or options.vocab is not None:
         raise DataError("--task, --set and --vocab are for --run only, not for an encoder")
-    pooling = pooling_for(hub.resolve(options.encoder), **{name: getattr(options, name) for name in OF_VECTORS})
-    return export_encoder(options.encoder, options.output, options.format, pooling=pooling, **made)
+    vectors = {name: getattr(options, name) for name in OF_VECTORS}
+    return export_encoder(options.encoder, options.output, options.format, **vectors, **made)

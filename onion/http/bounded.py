@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -32,7 +33,7 @@ CLOSE_SECONDS = 5  # time for responses under way when the service stops
 
 def bounded_server(
     app: Any, limits: ConnectionLimits, closing: asyncio.Event, close_seconds: int = CLOSE_SECONDS
-) -> uvicorn.Server:
+) -> ClosingServer:
     """Return a server that enforces the limits and sets ``closing`` when it stops.
 
     Args:
@@ -65,9 +66,11 @@ class ClosingServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, closing: asyncio.Event) -> None:
         super().__init__(config)
         self._closing = closing
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen with the whole backlog: uvicorn uses one number for it and for what is accepted at once."""
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)
@@ -76,9 +79,19 @@ class ClosingServer(uvicorn.Server):
         """Close all connections."""
         self._closing.set()
         await super().shutdown(sockets)
+        self._abort()
+        await asyncio.sleep(0)  # which closes them
+
+    def cut(self) -> None:
+        """Stop without waiting for responses; may be called from another thread and by a signal handler."""
+        self.should_exit = self.force_exit = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._abort)  # since Python 3.12 uvicorn waits for open connections
+
+    def _abort(self) -> None:
         for connection in list(self.server_state.connections):
             connection.transport.abort()
-        await asyncio.sleep(0)  # which closes them
 
 
 class TellingConnection(h11.Connection):

@@ -7,6 +7,7 @@ padding costs what tokens cost. Batches side by side, each on one processor, are
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -23,6 +24,10 @@ PADDING = 0.1
 
 SMOOTH = 0.9
 """Weight of the past in the measured speed."""
+
+
+LOOK_EVERY = 0.1
+"""Seconds between two looks at whether the end is still waited for."""
 
 
 class QueueFullError(Exception):
@@ -86,7 +91,6 @@ class Batcher:
         self._queue: deque[Waiting] = deque()
         self._changed = threading.Condition()
         self._closing = self._abandoned = False
-        self._running = workers
         self._row_seconds = 0.01
         self._threads = [
             threading.Thread(target=self._work, name=f"onion-batcher-{number}", daemon=True)
@@ -125,14 +129,15 @@ class Batcher:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._abandoned or not self._running, seconds)
-            return not self._running
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        for thread in self._threads:
+            while thread.is_alive() and not self._abandoned and (left := end - time.monotonic()) > 0:
+                thread.join(min(LOOK_EVERY, left))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def abandon(self) -> None:
-        """Let :meth:`close` return at once; may be called by a signal handler."""
-        with self._changed:
-            self._abandoned = True
-            self._changed.notify_all()
+        """Let :meth:`close` return soon; may be called by a signal handler."""
+        self._abandoned = True
 
     def _work(self) -> None:
         while (batch := self._take()) is not None:
@@ -140,9 +145,6 @@ class Batcher:
                 self._compute(batch)
             with self._changed:
                 self._idle += 1
-        with self._changed:
-            self._running -= 1
-            self._changed.notify_all()
 
     def _drop_cancelled(self) -> None:
         """Drop rows whose callers have gone."""

@@ -26,7 +26,7 @@ from onion.serving.served_models import ServedModel, ServedModels, check_names
 if TYPE_CHECKING:
     import socket
 
-    from uvicorn import Server
+    from onion.http.bounded import ClosingServer
 
 log = logging.getLogger("onion")
 
@@ -123,8 +123,8 @@ class ModelServer:
         """
         self._ready = False
         if at_once:
-            self._server.force_exit = True
             self._batcher.abandon()
+            self._server.cut()
         self._until = min(self._until, time.monotonic() + self.limits.drain)
         self._server.should_exit = True
 
@@ -136,7 +136,7 @@ class ModelServer:
         # uvicorn's serve() would take the signals, and raise them again at its end.
         await self._server._serve(sockets)
 
-    def _made(self, batcher: Batcher) -> Server:
+    def _made(self, batcher: Batcher) -> ClosingServer:
         # Imported here: who only predicts loads no web framework, and the missing extra was reported before.
         from onion.http.bounded import bounded_server
         from onion.serving.app import make_app

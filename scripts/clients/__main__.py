@@ -16,7 +16,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.export import export
 from onion.tasks.export.export_encoder import export_encoder
 from onion.tasks.finetune.fine_tune import train
@@ -42,7 +41,7 @@ def main() -> int:
     with TemporaryDirectory() as room:
         models = [f"{name}={_model(Path(room), name, task)}" for name, task in TASKS.items()]
         vectors = Path(room) / "vectors"
-        export_encoder(encoder(), vectors, pooling=Pooling("mean", normalize=True, max_length=LENGTH))
+        export_encoder(encoder(), vectors, pooling="mean", normalize=True, max_length=LENGTH)
         command = [sys.executable, "-m", "onion", "serve", *models, f"vectors={vectors}", "--port", "0"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as service:
             assert service.stdout is not None

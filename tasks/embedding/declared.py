@@ -2,7 +2,7 @@
 
 modules.json                        the modules, in their order: the encoder, a pooling, perhaps a normalization
 1_Pooling/config.json               the pooling; modules.json has the name of the folder
-sentence_bert_config.json           the maximum number of tokens, special ones included
+sentence_bert_config.json           the maximum number of tokens, special ones included; older ones have other names
 config_sentence_transformers.json   prompts, and which of them texts begin with unless another is asked for
 """
 
@@ -18,14 +18,26 @@ import attrs
 from onion.checkpointing.atomic_files import read_file
 from onion.errors import WeightsError
 from onion.models.families import read_config
-from onion.tasks.embedding.names import CLS, MEAN
+from onion.models.tokenization.loading import SETTINGS_FILE, read_settings
+from onion.models.tokenizer import Tokenizer
+from onion.tasks.embedding.names import CLS, MAX_LENGTH, MEAN, POOLINGS
 from onion.tasks.embedding.pooling import Pooling
+from onion.validation import is_whole
 
-MODULES, TRANSFORMER, PROMPTS = "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"
+MODULES, PROMPTS = "modules.json", "config_sentence_transformers.json"
+
+NAMES = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+TRANSFORMERS = tuple(f"sentence_{name}_config.json" for name in NAMES)
+"""Files of the encoder's settings; the first is that of all newer models."""
+
+PACKAGE = "sentence_transformers."
 
 MODE = "pooling_mode"
 MODES = {f"{MODE}_cls_token": CLS, f"{MODE}_mean_tokens": MEAN, CLS: CLS, MEAN: MEAN}
 """Poolings as sentence-transformers writes them, a flag each or, in its newer versions, a name -> ours."""
+
+UNLIMITED = 1 << 31
+"""Numbers of tokens from here on stand for no limit, such as 10^30 in ``tokenizer_config.json``."""
 
 
 def pooling_for(
@@ -33,7 +45,7 @@ def pooling_for(
     pooling: str | None = None,
     *,
     layer: int | None = None,
-    normalize: bool = False,
+    normalize: bool | None = None,
     max_length: int | None = None,
     default: Pooling | None = None,
 ) -> Pooling:
@@ -43,7 +55,7 @@ def pooling_for(
         folder: of the encoder.
         pooling: with one, the files of sentence-transformers are not looked at.
         layer: of the token vectors. Default: the last.
-        normalize: also where the folder does not say so.
+        normalize: in the place of what the folder says.
         max_length: in the place of what the folder says.
         default: of folders that say nothing. Default: ``cls``, not normalized, 128 tokens.
 
@@ -51,8 +63,8 @@ def pooling_for(
         WeightsError: a file is damaged, or asks for what onion does not compute, such as a dense layer.
     """
     chosen = declared_pooling(folder) or default or Pooling() if pooling is None else Pooling(pooling)
-    chosen = attrs.evolve(chosen, layer=layer, normalize=normalize or chosen.normalize)
-    return chosen if max_length is None else attrs.evolve(chosen, max_length=max_length)
+    asked: dict[str, Any] = {"normalize": normalize, "max_length": max_length}
+    return attrs.evolve(chosen, layer=layer, **{name: each for name, each in asked.items() if each is not None})
 
 
 def declared_pooling(folder: Path) -> Pooling | None:
@@ -64,70 +76,83 @@ def declared_pooling(folder: Path) -> Pooling | None:
     if not (folder / MODULES).is_file():
         return None
     modules = _modules(folder)
-    if unknown := modules.keys() - {"Transformer", "Pooling", "Normalize"}:
-        raise _beyond(folder, f"the module {min(unknown)}")
-    if "Pooling" not in modules:
-        raise _beyond(folder, "no pooling")
-    transformer, tokenizer = _settings(folder / TRANSFORMER), _settings(folder / "tokenizer_config.json")
-    if transformer.get("do_lower_case") and not tokenizer.get("do_lower_case"):
-        raise _beyond(folder, "texts in lower case")
-    if prompt := _settings(folder / PROMPTS).get("default_prompt_name"):
-        raise _beyond(folder, f"the prompt {prompt!r} before each text")
-    lengths = transformer.get("max_seq_length"), tokenizer.get("model_max_length"), read_config(folder).max_length
-    return Pooling(
-        _mode(folder, _settings(folder / modules["Pooling"] / "config.json")),
-        normalize="Normalize" in modules,
-        max_length=min(length for length in lengths if isinstance(length, int)),
-    )
+    settings = next((read_settings(folder / name) for name in TRANSFORMERS if (folder / name).is_file()), {})
+    _check_texts(folder, settings)
+    mode = _mode(folder, modules["Pooling"])
+    return Pooling(mode, normalize="Normalize" in modules, max_length=_max_length(folder, settings))
 
 
 def _modules(folder: Path) -> dict[str, str]:
     """Return the path of each module by the name of its class.
 
     Raises:
-        WeightsError: the file is damaged.
+        WeightsError: the file is damaged, or there are other modules than an encoder, a pooling and a normalization.
     """
-    listed = _read(folder / MODULES)
+    path = folder / MODULES
     try:
-        return {str(each["type"]).rpartition(".")[2]: str(each["path"]) for each in listed}
-    except (TypeError, KeyError):
-        raise WeightsError(f"{folder / MODULES} is damaged; it has no list of modules with type and path.") from None
-
-
-def _mode(folder: Path, settings: Mapping[str, Any]) -> str:
-    """Return the only pooling that a file switches on; the mean, if it switches on none.
-
-    Raises:
-        WeightsError: it is one that onion does not compute, or there are several.
-    """
-    named = settings.get(MODE) or [name for name, on in settings.items() if name.startswith(f"{MODE}_") and on is True]
-    modes = [named] if isinstance(named, str) else list(named) or [MEAN]
-    if len(modes) > 1 or modes[0] not in MODES:
-        raise _beyond(folder, f"pooling {' and '.join(str(mode).removeprefix(f'{MODE}_') for mode in modes)}")
-    return MODES[modes[0]]
-
-
-def _settings(path: Path) -> dict[str, Any]:
-    """Return a file's object; an empty one if there is no file.
-
-    Raises:
-        WeightsError: the file is damaged.
-    """
-    found = _read(path) if path.is_file() else {}
-    if not isinstance(found, dict):
-        raise WeightsError(f"{path} is damaged; it holds no JSON object.")
+        listed = [(str(each["type"]), str(each["path"])) for each in json.loads(read_file(path))]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        raise WeightsError(f"{path} is damaged; it must be a list of modules, each with type and path") from None
+    names = [kind.rpartition(".")[2] if kind.startswith(PACKAGE) else kind for kind, _ in listed]
+    if names not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
+        raise _unsupported(path, f"the modules {', '.join(names) or 'none'}, in this order,")
+    found = dict(zip(names, (place for _, place in listed), strict=True))
+    if found["Transformer"]:
+        raise _unsupported(path, f"an encoder in the folder {found['Transformer']}")
     return found
 
 
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(read_file(path))
-    except (OSError, ValueError, RecursionError) as error:
-        raise WeightsError(f"{path} cannot be read as JSON: {error}") from None
+def _check_texts(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Refuse what is done to texts before they are tokenized.
+
+    Raises:
+        WeightsError: texts are made lower case, which the tokenizer does not do by itself, or begin with a prompt.
+    """
+    if settings.get("do_lower_case"):
+        upper, lower = Tokenizer.from_pretrained(folder)(["A Film", "a film"])
+        if upper.ids.tolist() != lower.ids.tolist():
+            raise _unsupported(folder, "do_lower_case with a tokenizer that keeps capitals")
+    if prompt := read_settings(folder / PROMPTS).get("default_prompt_name"):
+        raise _unsupported(folder / PROMPTS, f"the prompt {prompt!r} before each text")
 
 
-def _beyond(folder: Path, what: str) -> WeightsError:
+def _mode(folder: Path, place: str) -> str:
+    """Return the only pooling that is switched on; the mean, if none is.
+
+    Raises:
+        WeightsError: the file is not there, or names several poolings, or one that onion does not compute.
+    """
+    path = folder / place / "config.json"
+    if not path.is_file():
+        raise WeightsError(f"{path} is missing, which {MODULES} names; copy it, or choose a pooling yourself")
+    settings = read_settings(path)
+    named = settings.get(MODE, [name for name, on in settings.items() if name.startswith(f"{MODE}_") and on is True])
+    modes = [named] if isinstance(named, str) else named or [MEAN]
+    if not isinstance(modes, list) or len(modes) > 1 or str(modes[0]) not in MODES:
+        raise _unsupported(path, f"pooling {named}")
+    mode = MODES[str(modes[0])]
+    if mode == CLS and read_config(folder).model_type == "xlnet":
+        raise _unsupported(path, "the vector of XLNet's first token, which is not that of classification,")
+    return mode
+
+
+def _max_length(folder: Path, settings: Mapping[str, Any]) -> int:
+    """Return the maximum number of tokens: that of the model or else of the tokenizer, at most the encoder's.
+
+    Raises:
+        WeightsError: it is no positive integer.
+    """
+    name, tokens = "max_seq_length", settings.get("max_seq_length")
+    if tokens is None:
+        name, tokens = "model_max_length", read_settings(folder / SETTINGS_FILE).get("model_max_length", UNLIMITED)
+    if not is_whole(tokens) or tokens < 1:
+        raise WeightsError(f"{folder}: {name} is {tokens!r}; it must be a positive integer")
+    found = min(tokens, read_config(folder).max_length)
+    return found if found < UNLIMITED else MAX_LENGTH
+
+
+def _unsupported(path: Path, what: str) -> WeightsError:
     return WeightsError(
-        f"{folder} asks for {what}, by its files of sentence-transformers, which onion does not compute; with a "
-        f"pooling of your own, {CLS} or {MEAN}, these files are not used."
+        f"{path}: {what} is not supported; choose a pooling ({', '.join(POOLINGS)}), and the files of "
+        "sentence-transformers are not used"
     )

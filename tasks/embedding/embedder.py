@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -81,7 +81,7 @@ class Embedder:
         pooling: str | None = None,
         *,
         layer: int | None = None,
-        normalize: bool = False,
+        normalize: bool | None = None,
         max_length: int | None = None,
         batch_size: int = 64,
     ) -> Embedder:
@@ -95,8 +95,8 @@ class Embedder:
             pooling: see the class. Default: pooling, normalization and maximum length that the files of
                 sentence-transformers in the folder say; without such files, those of the class.
             layer: see the class.
-            normalize: see the class.
-            max_length: see the class.
+            normalize: see the class. Default: as ``pooling``.
+            max_length: see the class. Default: as ``pooling``.
             batch_size: see the class.
 
         Raises:
@@ -105,9 +105,9 @@ class Embedder:
             DataError: see the class.
         """
         folder = hub.resolve(name_or_folder)
-        settings: dict[str, Any] = {"layer": layer, "normalize": normalize, "max_length": max_length}
         if is_exported(folder):
-            return cls.from_exported(folder, pooling, batch_size=batch_size, **settings)
+            asked = {"layer": layer, "normalize": bool(normalize), "max_length": max_length}
+            return cls.from_exported(folder, pooling, batch_size=batch_size, **asked)  # type: ignore[arg-type]
         paddle()  # says how to install it, before modules ask for it
         from onion.models.auto import encoder_class
 
@@ -115,7 +115,7 @@ class Embedder:
         check_pooling(pooling or CLS, layer, config.num_hidden_layers)
         if max_length is not None:
             _check_length(max_length, config.max_length)
-        chosen = pooling_for(folder, pooling, **settings)
+        chosen = pooling_for(folder, pooling, layer=layer, normalize=normalize, max_length=max_length)
         _check_length(chosen.max_length, config.max_length)
         tokenizer = Tokenizer.from_pretrained(folder)
         weights = read_weights(folder)

@@ -18,7 +18,6 @@ from onion.models import hub
 from onion.models.pretrained_encoder import arrays_of
 from onion.tasks.batches import batch_of
 from onion.tasks.data.texts import examples_of
-from onion.tasks.embedding.declared import pooling_for
 from onion.tasks.embedding.embedder import Embedder
 from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.answers_file import write_answers
@@ -39,7 +38,10 @@ def export_encoder(
     output: str | Path,
     format: str = ONNX,
     *,
-    pooling: Pooling | None = None,
+    pooling: str | None = None,
+    layer: int | None = None,
+    normalize: bool | None = None,
+    max_length: int | None = None,
     int8: str | None = None,
     calibrate: str | Path | None = None,
     texts: str | Path | None = None,
@@ -50,8 +52,12 @@ def export_encoder(
         encoder: a folder or a known name, as ``onion embed`` takes it.
         output: a new or empty folder; it has all files, or does not exist after an error.
         format: ``onnx`` or ``paddle``.
-        pooling: how the vector of a text is made. Default: as the folder says, else ``cls``, texts of at most 128
-            tokens (:func:`onion.tasks.embedding.declared.pooling_for`).
+        pooling: of the token vectors: ``cls``, ``mean`` or ``pooler``. Default: this and the next three as the folder
+            says, or else ``cls`` of the last layer, not normalized, 128 tokens
+            (:func:`onion.tasks.embedding.declared.pooling_for`).
+        layer: that token vectors are taken from, from 1. Default: the last.
+        normalize: whether vectors are scaled to length 1.
+        max_length: tokens of a text.
         int8: ``dynamic`` or ``static``: weights of 8 bits in an ONNX model. Default: 32.
         calibrate: for ``static``, a file of texts: a table with ``text_a``, or one a line.
         texts: such a file, on which it is compared with the encoder. Default: random words.
@@ -71,8 +77,8 @@ def export_encoder(
     check_new(output)
     folder = hub.resolve(encoder)
     refuse_exported(folder, "export the encoder")
-    chosen = pooling or pooling_for(folder)
-    own = Embedder.from_pretrained(folder, **attrs.asdict(chosen))
+    own = Embedder.from_pretrained(folder, pooling, layer=layer, normalize=normalize, max_length=max_length)
+    chosen = Pooling(own.pooling, layer, bool(getattr(own.network, "normalize", False)), own.max_length)
     lines = sample_texts(own.tokenizer, chosen.max_length) if texts is None else text_lines(Path(texts))
     with new_folder(output) as target:
         own.tokenizer.save_pretrained(target)

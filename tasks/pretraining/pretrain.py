@@ -180,11 +180,6 @@ class PretrainingJob:
                 f"extend: the schedule {settings.schedule} was planned for the batches of the saved run, and the "
                 f"extended one has more; use one of {', '.join(ENDLESS)} from the beginning"
             )
-        if extend and settings.gradient_accumulation_steps > 1 and any(len(row) == 1 for row in strategy.table):
-            raise DataError(
-                "extend: the batches of an update weigh what their loss is a mean over in a run of one task, and alike "
-                "in one of several, so with gradient_accumulation_steps a run of one task cannot be extended"
-            )
         optimizer = adamw(
             network,
             settings.rates(settings.updates()),

@@ -67,23 +67,29 @@ class PretrainingFolder(OwnedFolder):
         if not self.extend or not (self.output / RUN_FILE).exists():
             return found
         there, here = self.read_record(), json.loads(json.dumps(record))
-        saved = there["tasks"]
-        if here["tasks"][: len(saved)] != saved:  # heads that tasks share are saved under the first of them
+        saved, tasks = there["tasks"], here["tasks"]
+        if tasks[: len(saved)] != saved:  # heads that tasks share are saved under the first of them
+            told = f"{self.output} has the tasks {', '.join(saved)}"
+            raise CheckpointError(f"{told}; list these first, and then the new ones.")
+        if len(saved) == 1 < len(tasks) and self._settings.gradient_accumulation_steps > 1:
             raise CheckpointError(
-                f"{self.output} has the tasks {', '.join(saved)}; name these first, then those that it is extended by."
+                f"{self.output}: gradient_accumulation_steps weights batches differently with one task than with "
+                "several, so this run cannot be extended by tasks; start a new one."
             )
         schedule = [name for name in sorted(OF_SCHEDULE) if there.get(name) != here.get(name)]
         return [*found, *(f"{name} {apart(there.get(name), here.get(name))}" for name in schedule)]
 
     def advice(self, record: Mapping[str, Any]) -> str:
         """Return what else to do than to choose another folder."""
-        saved = self.read_record()["tasks"]
-        more = set(record["tasks"]) > set(saved)
-        return "add tasks to this run with --extend" if more else super().advice(record)
+        there = self.read_record()
+        extends = PretrainingFolder(self.output, self._settings, self._sums, extend=True)
+        if self.extend or "tasks" not in there or any(extends.differences(there, json.loads(json.dumps(record)))):
+            return super().advice(record)
+        return "add tasks to this run with --extend"
 
     def differences(self, there: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
         """Name what differs."""
-        passed_over = MAY_DIFFER | OF_SCHEDULE if self.extend else MAY_DIFFER
+        passed_over = MAY_DIFFER | OF_SCHEDULE | _files_of_new_tasks(there, here) if self.extend else MAY_DIFFER
         there, here = _without_files(there, here), _without_files(here, there)
         for name in sorted((there.keys() | here.keys()) - passed_over):
             if there.get(name) != here.get(name):
@@ -101,3 +107,9 @@ def _without_files(record: Mapping[str, Any], other: Mapping[str, Any]) -> dict[
     options = record.get("options", {})
     both = {name for name in options if f"{name}_sha256" in record.keys() & other.keys()}
     return {**record, "options": {name: each for name, each in options.items() if name not in both}}
+
+
+def _files_of_new_tasks(there: Mapping[str, Any], here: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of checksums that only tasks have which the saved run has not."""
+    new = set(here["tasks"]).difference(there.get("tasks", ()))
+    return frozenset(name for name in here if name.partition(".")[0] in new)

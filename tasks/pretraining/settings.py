@@ -181,7 +181,7 @@ class PretrainingSettings(LoopSettings):
         if (self.max_steps is None) == (self.stages is None):
             raise DataError("give one of max_steps, the batches of all tasks, and stages, those of each task")
         if self.stages is not None and self.order != "together":
-            raise DataError("order is for max_steps; stages say it all themselves, so leave it out")
+            raise DataError("order is for max_steps; stages already set the order, so leave it out")
         if self.keep is not None and self.order != "continual":
             raise DataError("keep is for order=continual; leave it out")
         if self.schedule in ENDLESS and self.warmup_steps is None and self.warmup_ratio > 0:

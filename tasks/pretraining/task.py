@@ -29,7 +29,7 @@ class PretrainingTask(ABC):
         task_id: ERNIE's task id, from 0, which the encoder adds to every token if it has task embeddings.
         classes: the names of the classes of a text or, if ``each_token``, of a token; empty: the task has only masks.
         each_token: whether tokens have classes, and not texts.
-        files: the settings that name files, whose content counts and not their place.
+        files: the settings that name files, which are compared by content and not by path.
         pair: whether an example has two texts, whose tokens are of two types.
         max_length: most tokens of an example, including special ones.
         masks: whether words are masked too, and their loss is added. Default: where texts have classes, and where

@@ -29,7 +29,7 @@ def test_it_finds_what_an_exhaustive_search_finds(asked, tmp_path):
     found, _ = run_example("search.py", *asked, "--count", 3, TEXTS[7], "a sad story")
     best = found[TEXTS[7]][0]
     assert best == {"score": pytest.approx(1, abs=1e-3), "text_a": TEXTS[7]}
-    embedder = load("search").Embedder.from_pretrained(tmp_path / "tiny", "mean", normalize=True, max_length=24)
+    embedder = load("search").Embedder.from_pretrained(tmp_path / "tiny", normalize=True, max_length=24)
     cosines = np.load(next((tmp_path / "index").glob("*/cls_emb.npy"))) @ embedder(["a sad story"])[0]
     nearest = np.argsort(-cosines)[:3]
     assert [each["text_a"] for each in found["a sad story"]] == [TEXTS[number] for number in nearest]
@@ -39,9 +39,7 @@ def test_it_finds_what_an_exhaustive_search_finds(asked, tmp_path):
 def test_of_five_thousand_texts_nearly_all_of_the_nearest_are_found(tmp_path):
     texts = list(dict.fromkeys(text for text, _ in films(6000, seed=5)))[:5000]
     (tmp_path / "many.jsonl").write_text("".join(json.dumps({"text_a": text}) + "\n" for text in texts))
-    embedder = load("search").Embedder.from_pretrained(
-        tiny_encoder(tmp_path / "tiny"), "mean", normalize=True, max_length=24
-    )
+    embedder = load("search").Embedder.from_pretrained(tiny_encoder(tmp_path / "tiny"), normalize=True, max_length=24)
     load("search").embed_file(embedder, tmp_path / "many.jsonl", tmp_path / "index", quiet=True)
     search = load("search").Search(embedder, tmp_path / "index")
     vectors = np.load(tmp_path / "index" / "cls_emb.npy")

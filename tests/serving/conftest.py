@@ -2,7 +2,6 @@
 
 import pytest
 
-from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.export import export
 from onion.tasks.export.export_encoder import export_encoder
 from tests.onions.material import encoder
@@ -18,7 +17,7 @@ def folders(run_of, tmp_path_factory):  # noqa: F811
         if kind not in found:
             found[kind] = place / kind.replace(", ", "-")
             if kind == "embedding":
-                export_encoder(encoder(), found[kind], pooling=Pooling("mean", normalize=True, max_length=12))
+                export_encoder(encoder(), found[kind], pooling="mean", normalize=True, max_length=12)
             else:
                 export(run_of(kind), found[kind])
         return found[kind]

@@ -1,6 +1,7 @@
 """Rows are answered each with its own answer, in batches of similar length; callers may go, the queue may be full."""
 
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -176,12 +177,22 @@ def test_rows_of_callers_who_have_gone_take_no_room(make):
     assert futures[1].result(PATIENCE) == "D"
 
 
+def takes_more(batcher, model):
+    """Whether rows are taken; if so, one was, and is cancelled."""
+    with suppress(ClosedError):
+        return put(batcher, model, "late")[0].cancel()
+
+
 def test_whoever_waits_for_the_end_may_be_let_go(make):
     batcher, model = make(), Echo(is_open=False)
     first = held(batcher, model)
-    with ThreadPoolExecutor(1) as pool:
-        closing = pool.submit(batcher.close)
-        batcher.abandon()
-        assert closing.result(PATIENCE) is False
-    model.open.set()
+    try:
+        with ThreadPoolExecutor(1) as pool:
+            closing = pool.submit(batcher.close, PATIENCE)
+            while takes_more(batcher, model):
+                pass
+            batcher.abandon()
+            assert closing.result(PATIENCE) is False
+    finally:
+        model.open.set()
     assert first.result(PATIENCE) == "FIRST"

@@ -7,7 +7,6 @@ import pytest
 
 from onion.errors import WeightsError
 from onion.serving.served_models import ServedModel
-from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.export import export
 from onion.tasks.export.export_encoder import export_encoder
 from onion.tasks.export.manifest import read_manifest, sums_of
@@ -29,7 +28,7 @@ def int8(request, tmp_path):
 def test_a_model_with_8_bits_is_held_against_its_own_answers(of, int8, run_of, tmp_path):
     folder = tmp_path / "model"
     if of == "embedding":
-        export_encoder(encoder(), folder, pooling=Pooling("mean", max_length=12), **int8)
+        export_encoder(encoder(), folder, pooling="mean", max_length=12, **int8)
     else:
         export(run_of(of), folder, **int8)
     model = ServedModel("films", str(folder))
@@ -65,7 +64,7 @@ def test_whatever_rows_a_model_was_compared_by_it_is_served(kind, lines, run_of,
     texts, folder = tmp_path / "texts.txt", tmp_path / "model"
     texts.write_bytes("".join(f"{line}\n" for line in lines).encode())
     if kind == "embedding":
-        export_encoder(encoder(), folder, pooling=Pooling("mean", max_length=12), texts=texts)
+        export_encoder(encoder(), folder, pooling="mean", max_length=12, texts=texts)
     else:
         export(run_of(kind), folder, texts=texts)
     assert ServedModel("films", str(folder)).now.version == 1

@@ -10,7 +10,6 @@ import onion
 from onion.errors import DataError, OnionError
 from onion.tasks import loading
 from onion.tasks.embedding.embedder import Embedder
-from onion.tasks.embedding.pooling import Pooling
 from onion.tasks.export.export import export
 from onion.tasks.export.export_encoder import export_encoder
 from onion.tasks.finetune.predictor import Predictor
@@ -119,7 +118,7 @@ def test_an_encoder_gives_vectors(tmp_path):
     assert model(TEXTS[0]).shape == own[0].shape
     pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
     assert model(pairs).shape == own.shape
-    export_encoder(encoder(), tmp_path / "model", pooling=Pooling("mean", normalize=True, max_length=12))
+    export_encoder(encoder(), tmp_path / "model", pooling="mean", normalize=True, max_length=12)
     exported = onion.load(tmp_path / "model")
     np.testing.assert_allclose(exported(TEXTS), own, atol=1e-5)
     np.testing.assert_allclose(exported(pairs), model(pairs), atol=1e-5)

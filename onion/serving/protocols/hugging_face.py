@@ -23,7 +23,7 @@ from onion.serving.protocols.rows import flag, row_of, texts
 from onion.serving.protocols.text_embeddings import scores_of, vectors_of
 from onion.serving.servable import CLASSIFIER, VECTORS, Servable, TaskModel
 from onion.serving.served_models import ServedModel
-from onion.tasks.loading import Given
+from onion.tasks.loading import Given, texts_of
 from onion.tasks.token_classification.tagged_text import JOINT
 
 MASKED_LM = "masked-lm"
@@ -139,12 +139,6 @@ def _text(row: Given) -> str:
     return text if isinstance(text, str) else ""
 
 
-def _texts(row: Given) -> list[str]:
-    """Return the text of a row, or both of a pair."""
-    cells = [row.get("text_a"), row.get("text_b")] if isinstance(row, dict) else [row] if isinstance(row, str) else row
-    return [cell for cell in cells if isinstance(cell, str)]
-
-
 def _spans(servable: TaskModel, row: Given, answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the spans of a text; the score is the mean probability of their words."""
     text = _text(row)
@@ -177,7 +171,8 @@ def _places(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
 def _masks(servable: TaskModel, row: Given, answer: dict[str, Any]) -> Any:
     """Return the guesses of the only mask; of several masks a list for each."""
     mask = str(servable.tokenizer.tokens([servable.tokenizer.mask_id])[0])
-    parts = " ".join(_texts(row)).split(mask)
+    first, second = texts_of(row)
+    parts = (first if second is None else f"{first} {second}").split(mask)
     found = [
         [
             {

@@ -16,15 +16,14 @@ from starlette.responses import Response
 from onion import __version__
 from onion.http.messages import reply
 from onion.http.refused import Refused
-from onion.messages import shown
 from onion.serving.calls import Calls
 from onion.serving.protocols.described import COUNT, FLAG, ONE_OR_MORE, SAMPLE, TEXT, TEXTS, body
 from onion.serving.protocols.rows import as_json, flag, row_of, texts
 from onion.serving.servable import CLASSIFIER, RERANKER, VECTORS, TaskModel
 from onion.serving.served_models import ServedModel
 
-IDLE = {"raw_scores": (None, False), "truncation_direction": (None, "Right", "right"), "prompt_name": (None,)}
-"""Parameters of its clients -> values that ask for what is done anyway."""
+NEUTRAL_VALUES = {"raw_scores": (None, False), "truncation_direction": (None, "Right", "right"), "prompt_name": (None,)}
+"""Unsupported parameters -> the values that change nothing."""
 
 Chosen = Callable[..., ServedModel]
 """kinds -> the model that answers."""
@@ -43,7 +42,7 @@ def text_embeddings_routes(calls: Calls, chosen: Chosen) -> APIRouter:
 
     @router.post("/embed", openapi_extra=of_embed)
     async def embed(request: Request) -> Response:
-        asked = _heeded(await calls.body(request))
+        asked = _supported(await calls.body(request))
         given = texts(asked.get("inputs"), "inputs")
         model = chosen(VECTORS)
         found = await calls.answer(request, model, given, flag(asked, "truncate", True))
@@ -51,7 +50,7 @@ def text_embeddings_routes(calls: Calls, chosen: Chosen) -> APIRouter:
 
     @router.post("/predict", openapi_extra=body({"inputs": SAMPLE}, inputs=ONE_OR_MORE, truncate=FLAG))
     async def predict(request: Request) -> Response:
-        asked = _heeded(await calls.body(request))
+        asked = _supported(await calls.body(request))
         given, single = _inputs(asked.get("inputs"))
         found = await calls.answer(request, chosen(), given, flag(asked, "truncate", True))
         told = scores_of if found.by.servable.kind == CLASSIFIER else as_json
@@ -62,7 +61,7 @@ def text_embeddings_routes(calls: Calls, chosen: Chosen) -> APIRouter:
 
     @router.post("/rerank", openapi_extra=of_rerank)
     async def rerank(request: Request) -> Response:
-        asked = _heeded(await calls.body(request))
+        asked = _supported(await calls.body(request))
         query = asked.get("query")
         if not isinstance(query, str):
             raise Refused("query must be a text.", 422)
@@ -95,15 +94,15 @@ def vectors_of(answers: list[Any], normalize: bool, dimensions: Any = None) -> l
     return lists
 
 
-def _heeded(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a body none of whose parameters would be ignored.
+def _supported(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a body that asks for nothing that is not supported.
 
     Raises:
-        Refused: one would be (422).
+        Refused: it does (422).
     """
-    for name, values in IDLE.items():
+    for name, values in NEUTRAL_VALUES.items():
         if body.get(name) not in values:
-            raise Refused(f"{name} {shown(body[name])}: this service does not have it; leave it out.", 422)
+            raise Refused(f"{name} is not supported; leave it out.", 422)
     return body
 
 

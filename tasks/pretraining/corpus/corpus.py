@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from onion.models.tokenizer import Tokenizer
 from onion.tasks.pretraining.corpus.flags import Flags
 
-LOOKED_THROUGH = 1 << 20
-"""Flags that are looked through at once."""
+FLAGS_PER_CHUNK = 1 << 20
+"""Flags that are read at once."""
 
 
 @attrs.frozen(eq=False)
@@ -80,7 +80,7 @@ class MemoryCorpus:
 def has_flags(corpus: Corpus, bits: int) -> bool:
     """Return whether a token has any of some bits; as a rule the first part of the flags tells."""
     return any(
-        bool((shard.flags[begin : begin + LOOKED_THROUGH] & bits).any())
+        bool((shard.flags[begin : begin + FLAGS_PER_CHUNK] & bits).any())
         for shard in corpus.shards
-        for begin in range(0, len(shard.flags), LOOKED_THROUGH)
+        for begin in range(0, len(shard.flags), FLAGS_PER_CHUNK)
     )

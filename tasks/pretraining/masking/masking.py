@@ -40,7 +40,7 @@ def _shares(levels: Any) -> Any:
 
 def _as_given(levels: Any) -> Any:
     """Return the name that stood for all examples, if there was one."""
-    alone = isinstance(levels, Mapping) and len(levels) == 1 and set(levels.values()) == {1.0}
+    alone = isinstance(levels, Mapping) and list(levels.values()) == [1.0]
     return next(iter(levels)) if alone else levels
 
 

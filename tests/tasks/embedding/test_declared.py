@@ -12,6 +12,10 @@ from onion.tasks.embedding.pooling import Pooling
 from tests.tasks.helpers import tiny_encoder
 
 TRANSFORMER, POOLING, NORMALIZE = "Transformer", "Pooling", "Normalize"
+PREFIXES = {  # of the first and of the newest versions
+    TRANSFORMER: "sentence_transformers.base.modules.transformer.",
+    **dict.fromkeys((POOLING, NORMALIZE, "Dense"), "sentence_transformers.models."),
+}
 TEXTS = ["a fine film", "a dull story about a film"]
 
 
@@ -22,7 +26,9 @@ def declare(tmp_path):
 
     def write(modules=(TRANSFORMER, POOLING, NORMALIZE), pooling=None, transformer=None, **files):
         paths = {POOLING: "1_Pooling", NORMALIZE: "2_Normalize"}
-        listed = [{"type": f"sentence_transformers.models.{name}", "path": paths.get(name, "")} for name in modules]
+        listed = [
+            {"type": name if "." in name else PREFIXES[name] + name, "path": paths.get(name, "")} for name in modules
+        ]
         (tmp_path / "1_Pooling").mkdir(exist_ok=True)
         written = {
             "modules": listed,
@@ -51,6 +57,7 @@ def test_what_is_asked_for_replaces_it(declare):
     folder = declare()
     assert pooling_for(folder, "cls") == Pooling("cls")
     assert pooling_for(folder, layer=1, max_length=9) == Pooling("mean", 1, True, 9)
+    assert pooling_for(folder, normalize=False) == Pooling("mean", max_length=16)
     assert pooling_for(declare((TRANSFORMER, POOLING)), normalize=True).normalize
 
 
@@ -81,22 +88,57 @@ def test_flags_and_names_of_poolings(declare, pooling, mode):
     [
         ({}, {}, 24),  # the encoder's
         ({"max_seq_length": 512}, {}, 24),
+        ({"max_seq_length": 20}, {"tokenizer_config": {"model_max_length": 10}}, 20),
         ({"max_seq_length": None}, {"tokenizer_config": {"model_max_length": 20}}, 20),
+        ({}, {"tokenizer_config": {"model_max_length": 10**30}}, 24),
     ],
 )
-def test_the_smallest_of_all_lengths_counts(declare, transformer, files, length):
+def test_the_length_is_that_of_the_model_or_else_of_the_tokenizer(declare, transformer, files, length):
     assert declared_pooling(declare(transformer=transformer, **files)).max_length == length
+
+
+def test_an_older_model_has_its_settings_in_a_file_of_another_name(declare):
+    folder = declare()
+    (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
+    assert declared_pooling(folder).max_length == 16
+
+
+def test_an_encoder_without_limit_reads_as_many_tokens_as_without_such_files(declare, tmp_path):
+    folder = declare(transformer={})
+    sizes = {"d_model": 8, "n_layer": 1, "n_head": 2, "d_inner": 8}
+    (folder / "config.json").write_text(json.dumps({"model_type": "xlnet", "vocab_size": 40, **sizes}))
+    assert declared_pooling(folder) == Pooling("mean", normalize=True)
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    with pytest.raises(WeightsError, match="the vector of XLNet's first token"):
+        declared_pooling(folder)
+
+
+def test_lower_case_is_what_a_tokenizer_without_case_makes_anyway(declare):
+    assert declared_pooling(declare(transformer={"do_lower_case": True})).max_length == 24
+    with pytest.raises(WeightsError, match="do_lower_case with a tokenizer that keeps capitals"):
+        declared_pooling(declare(transformer={"do_lower_case": True}, tokenizer_config={"do_lower_case": False}))
 
 
 @pytest.mark.parametrize(
     ("files", "told"),
     [
-        ({"modules": (TRANSFORMER, POOLING, "Dense")}, "asks for the module Dense"),
-        ({"modules": (TRANSFORMER,)}, "asks for no pooling"),
-        ({"pooling": {"pooling_mode_max_tokens": True}}, "asks for pooling max_tokens"),
-        ({"pooling": {"pooling_mode": ["cls", "mean"]}}, "asks for pooling cls and mean"),
-        ({"transformer": {"do_lower_case": True}, "tokenizer_config": {}}, "asks for texts in lower case"),
-        ({"config_sentence_transformers": {"default_prompt_name": "query"}}, "asks for the prompt 'query'"),
+        ({"modules": (TRANSFORMER, POOLING, "Dense")}, r"modules\.json: the modules Transformer, Pooling, Dense"),
+        ({"modules": (TRANSFORMER, NORMALIZE, POOLING)}, "the modules Transformer, Normalize, Pooling, in this order,"),
+        ({"modules": (TRANSFORMER,)}, "the modules Transformer, in this order, is not supported"),
+        ({"modules": ("custom_st.Transformer", POOLING)}, "the modules custom_st.Transformer, Pooling"),
+        (
+            {"pooling": {"pooling_mode_max_tokens": True}},
+            r"1_Pooling/config\.json: pooling \['pooling_mode_max_tokens'\]",
+        ),
+        ({"pooling": {"pooling_mode": ["cls", "mean"]}}, "pooling \\['cls', 'mean'\\] is not supported"),
+        ({"pooling": {"pooling_mode": 5}}, "pooling 5 is not supported"),
+        (
+            {"pooling": {"pooling_mode": [["cls"]]}},
+            "pooling .* is not supported; choose a pooling \\(cls, mean, pooler",
+        ),
+        ({"config_sentence_transformers": {"default_prompt_name": "query"}}, "the prompt 'query' before each text"),
+        ({"transformer": {"max_seq_length": "256"}}, "max_seq_length is '256'; it must be a positive integer"),
+        ({"transformer": {"max_seq_length": True}}, "max_seq_length is True"),
     ],
 )
 def test_what_is_not_computed_is_refused_unless_a_pooling_is_asked_for(declare, files, told):
@@ -111,12 +153,16 @@ def test_what_is_not_computed_is_refused_unless_a_pooling_is_asked_for(declare, 
     [
         ("modules.json", "{"),
         ("modules.json", "[5]"),
-        ("1_Pooling/config.json", "[]"),
         ("modules.json", '[{"type": 1}]'),
+        ("1_Pooling/config.json", "[]"),
     ],
 )
-def test_a_damaged_file_is_named(declare, file, content):
+def test_a_damaged_or_missing_file_is_named(declare, file, content):
     folder = declare()
     (folder / file).write_text(content)
     with pytest.raises(WeightsError, match=file):
+        pooling_for(folder)
+    (folder / "1_Pooling" / "config.json").unlink()
+    declare_again = "missing, which modules.json names" if file != "modules.json" else "modules.json is damaged"
+    with pytest.raises(WeightsError, match=declare_again):
         pooling_for(folder)

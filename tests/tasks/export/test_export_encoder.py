@@ -2,6 +2,7 @@
 
 import json
 
+import attrs
 import numpy as np
 import pytest
 
@@ -24,7 +25,7 @@ POOLINGS = [
 @pytest.mark.parametrize("form", ["onnx", "paddle"])
 @pytest.mark.parametrize("pooling", POOLINGS, ids=lambda each: each.pooling)
 def test_the_vectors_are_those_of_the_encoder(pooling, form, tmp_path):
-    manifest = export_encoder(encoder(), tmp_path / "model", form, pooling=pooling)
+    manifest = export_encoder(encoder(), tmp_path / "model", form, **attrs.asdict(pooling))
     assert manifest["compared"]["largest_difference"] <= 1e-5
     settings = {"normalize": pooling.normalize, "max_length": pooling.max_length}
     own = Embedder.from_pretrained(encoder(), pooling.pooling, **settings)
@@ -41,13 +42,13 @@ def test_the_vectors_are_those_of_the_encoder(pooling, form, tmp_path):
 
 
 def test_a_lower_layer(tmp_path):
-    export_encoder(encoder(), tmp_path / "model", pooling=Pooling("mean", layer=1, max_length=12))
+    export_encoder(encoder(), tmp_path / "model", pooling="mean", layer=1, max_length=12)
     own = Embedder.from_pretrained(encoder(), "mean", layer=1, max_length=12)
     np.testing.assert_allclose(Embedder.from_pretrained(tmp_path / "model")(TEXTS), own(TEXTS), atol=1e-5)
 
 
 def test_settings_are_those_of_the_export(tmp_path):
-    export_encoder(encoder(), tmp_path / "model", pooling=Pooling("mean", max_length=12))
+    export_encoder(encoder(), tmp_path / "model", pooling="mean", max_length=12)
     assert Embedder.from_pretrained(tmp_path / "model", "mean", batch_size=2)(TEXTS).shape[0] == 3
     for settings in ({"pooling": "cls"}, {"normalize": True}, {"layer": 1}):
         with pytest.raises(DataError, match="exported with pooling mean, layer the last, normalize false"):
@@ -58,12 +59,12 @@ def test_eight_bits_keep_the_direction(tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n")
     own = Embedder.from_pretrained(encoder(), "mean", normalize=True, max_length=12)(TEXTS)
     (tmp_path / "table.tsv").write_text("text_a\tlabel\na good film\tgood\n")
-    export_encoder(encoder(), tmp_path / "of a table", pooling=POOLINGS[0], texts=tmp_path / "table.tsv")
+    export_encoder(encoder(), tmp_path / "of a table", **attrs.asdict(POOLINGS[0]), texts=tmp_path / "table.tsv")
     (kept,) = (tmp_path / "of a table" / "answers.jsonl").read_text().splitlines()
     assert json.loads(kept)["row"] == "a good film"
     for kind, calibrate in (("dynamic", None), ("static", tmp_path / "texts.txt")):
         pooling = Pooling("mean", normalize=True, max_length=12)
-        export_encoder(encoder(), tmp_path / kind, pooling=pooling, int8=kind, calibrate=calibrate)
+        export_encoder(encoder(), tmp_path / kind, **attrs.asdict(pooling), int8=kind, calibrate=calibrate)
         exported = Embedder.from_pretrained(tmp_path / kind)
         assert ((exported(TEXTS) * own).sum(axis=1) > 0.98).all()
     alone = Embedder.from_pretrained(tmp_path / "dynamic")

@@ -233,7 +233,7 @@ def test_an_extended_run_has_the_bits_of_one_whose_later_task_was_not_yet_drawn(
     with pytest.raises(CheckpointError, match=r"holds another run .* or add tasks to this run with --extend"):
         train(both, extended, quiet=True)
     turned = attrs.evolve(both, tasks=TASKS[::-1])
-    with pytest.raises(CheckpointError, match="has the tasks knowledge-masking; name these first"):
+    with pytest.raises(CheckpointError, match="has the tasks knowledge-masking; list these first"):
         train(turned, extended, extend=True, quiet=True)
     assert train(both, extended, extend=True, quiet=True).report["step"] == 10
     train(both, whole, quiet=True)
@@ -248,8 +248,12 @@ def test_a_run_whose_rates_end_with_it_is_not_extended(given, tmp_path):
 def test_a_run_whose_batches_weigh_otherwise_is_not_extended(given, tmp_path):
     table = [{"knowledge-masking": 4}, {"knowledge-masking": 2, "sentence-order": 4}]
     endless = {"schedule": "noam", "warmup_steps": 3, "max_steps": None, "gradient_accumulation_steps": 2}
-    with pytest.raises(DataError, match="with gradient_accumulation_steps a run of one task cannot be extended"):
-        pretrain(tmp_path, extend=True, **given(tasks=TASKS, stages=table, **endless))
+    train(made(given(tasks=TASKS[:1], stages=table[:1], **endless)), tmp_path, quiet=True)
+    with pytest.raises(CheckpointError, match="gradient_accumulation_steps weights batches differently"):
+        train(made(given(tasks=TASKS, stages=table, **endless)), tmp_path, extend=True, quiet=True)
+    more = [*table[:1], {"knowledge-masking": 2}]  # of the same task: its batches weigh as before
+    report = train(made(given(tasks=TASKS[:1], stages=more, **endless)), tmp_path, extend=True, quiet=True).report
+    assert report["step"] == 3
 
 
 def test_files_of_tasks_count_by_their_content(given, tmp_path):
@@ -261,6 +265,22 @@ def test_files_of_tasks_count_by_their_content(given, tmp_path):
     assert [*folder.differences(saved, {**moved, digest: "2"})] == ["the ir-relevance.questions has other content"]
     [told] = folder.differences({**saved, "options": {}}, {**moved, "options": {"masking.share": 0.4}})
     assert told.startswith("options ")
+    extending = PretrainingFolder(tmp_path, made(given()), {}, extend=True)
+    tasks = {"tasks": ["knowledge-masking"], "options": {}}
+    assert not [*extending.differences(tasks, {**moved, "tasks": ["knowledge-masking", "ir-relevance"]})]
+    assert [*extending.differences({**saved, **tasks, digest: "1"}, {**moved, **tasks, digest: "2"})]
+
+
+def test_the_folder_of_another_command_is_refused_and_extend_is_named_where_it_helps(given, tmp_path):
+    train(made(given(max_steps=1)), tmp_path / "run", quiet=True)
+    settings = given(max_steps=2, tasks=TASKS)
+    for changes, told in (({}, "--extend"), ({"learning_rate": 0.5}, "--force-resume")):
+        with pytest.raises(CheckpointError, match=told):
+            train(made({**settings, **changes}), tmp_path / "run", quiet=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "run.json").write_text('{"task": "classification"}')
+    with pytest.raises(CheckpointError, match=r"holds another run .* --force-resume"):
+        train(made(settings), tmp_path / "other", quiet=True)
 
 
 def test_the_head_of_next_sentence_is_that_of_its_family(given, corpora, tmp_path):
@@ -342,7 +362,7 @@ def test_another_pretraining_in_the_folder_is_refused(given, tmp_path):
         ({"keep": 1}, "keep is for order=continual"),
         (
             {"max_steps": None, "stages": [{"knowledge-masking": 3}], "order": "one-by-one"},
-            "order is for max_steps; stages say it all themselves",
+            "order is for max_steps; stages already set the order",
         ),
         ({"masking.levels": "words"}, "masking.levels must be one of character, word, .*, got 'words'"),
         ({"masking.levels": "entity"}, "masking.levels: .*train has no entities or phrases; build it with --entities"),

@@ -256,6 +256,7 @@ def test_spare_and_missing_tokens_are_no_words(tmp_path, tokenizer):
         {"levels": {"word": 0}},
         {"levels": {"word": -1, "entity": 2}},
         {"levels": {"word": "much"}},
+        {"levels": {"word": [1]}},
         {"levels": 3},
         {"share": 0},
         {"masked": 0.9, "swapped": 0.2},
