@@ -9,6 +9,7 @@ config_sentence_transformers.json   prompts, and which of them texts begin with 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,9 @@ TRANSFORMERS = tuple(f"sentence_{name}_config.json" for name in NAMES)
 """Files of the encoder's settings; the first is that of all newer models."""
 
 PACKAGE = "sentence_transformers."
+
+FOLDER = re.compile(r"\w[\w-]*", re.ASCII)
+"""A folder beside ``modules.json``, and no path that leads elsewhere."""
 
 MODE = "pooling_mode"
 MODES = {f"{MODE}_cls_token": CLS, f"{MODE}_mean_tokens": MEAN, CLS: CLS, MEAN: MEAN}
@@ -97,6 +101,8 @@ def _modules(folder: Path) -> dict[str, str]:
     if names not in (["Transformer", "Pooling"], ["Transformer", "Pooling", "Normalize"]):
         raise _unsupported(path, f"the modules {', '.join(names) or 'none'}, in this order,")
     found = dict(zip(names, (place for _, place in listed), strict=True))
+    if not FOLDER.fullmatch(found["Pooling"]):
+        raise _unsupported(path, f"a pooling in {found['Pooling']!r}, which is not the name of a folder,")
     if found["Transformer"]:
         raise _unsupported(path, f"an encoder in the folder {found['Transformer']}")
     return found

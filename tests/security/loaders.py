@@ -37,6 +37,7 @@ from onion.tasks.data.features.kept_arrays import kept_arrays
 from onion.tasks.data.features.store import about_store, open_store, write_store
 from onion.tasks.data.prepared import source_rows
 from onion.tasks.data.rows import decoded
+from onion.tasks.embedding.declared import declared_pooling
 from onion.tasks.embedding.exported_encoder import read_pooling
 from onion.tasks.export.answers_file import read_answers
 from onion.tasks.export.manifest import read_manifest
@@ -295,6 +296,7 @@ LOADERS = {
     "manifest of an export": Loader("export.json", read_manifest),
     "answers of an export": Loader("answers.jsonl", read_answers),
     "pooling of an export": Loader("pooling.json", lambda folder: read_pooling(folder / "pooling.json")),
+    "modules of sentence-transformers": Loader("modules.json", declared_pooling, tiny_encoder),
     "kept arrays": Loader("a.npy", arrays_kept, arrays_kept, put_array, damaged=[0, 1, 2]),
 }  # fmt: skip
 
@@ -366,6 +368,7 @@ READERS: dict[str, tuple[str, ...] | str] = {
     "models/tokenization/sentencepiece_model.py": ("spiece.model",),
     "models/tokenization/sentencepiece.py": ("ERNIE tiny's model",),
     "models/tokenization/vocabulary.py": ("vocab.txt", "ERNIE tiny's vocabulary", "words"),
+    "tasks/embedding/declared.py": ("modules of sentence-transformers",),
     "tasks/embedding/exported_encoder.py": ("pooling of an export",),
     "tasks/export/answers_file.py": ("answers of an export",),
     "tasks/export/manifest.py": ("manifest of an export",),

@@ -97,6 +97,16 @@ def test_the_length_is_that_of_the_model_or_else_of_the_tokenizer(declare, trans
     assert declared_pooling(declare(transformer=transformer, **files)).max_length == length
 
 
+@pytest.mark.parametrize("place", ["..", "../other", "/etc", ""])
+def test_the_pooling_is_in_a_folder_beside(declare, place):
+    folder = declare()
+    listed = json.loads((folder / "modules.json").read_text())
+    listed[1]["path"] = place
+    (folder / "modules.json").write_text(json.dumps(listed))
+    with pytest.raises(WeightsError, match="which is not the name of a folder"):
+        declared_pooling(folder)
+
+
 def test_an_older_model_has_its_settings_in_a_file_of_another_name(declare):
     folder = declare()
     (folder / "sentence_bert_config.json").rename(folder / "sentence_roberta_config.json")
