@@ -21,6 +21,7 @@ from onion.errors import WeightsError
 from onion.models.families import read_config
 from onion.models.tokenization.loading import SETTINGS_FILE, read_settings
 from onion.models.tokenizer import Tokenizer
+from onion.models.xlnet.config import NO_LIMIT
 from onion.tasks.embedding.names import CLS, MAX_LENGTH, MEAN, POOLINGS
 from onion.tasks.embedding.pooling import Pooling
 from onion.validation import is_whole
@@ -39,9 +40,6 @@ FOLDER = re.compile(r"\w[\w-]*", re.ASCII)
 MODE = "pooling_mode"
 MODES = {f"{MODE}_cls_token": CLS, f"{MODE}_mean_tokens": MEAN, CLS: CLS, MEAN: MEAN}
 """Poolings as sentence-transformers writes them, a flag each or, in its newer versions, a name -> ours."""
-
-UNLIMITED = 1 << 31
-"""Numbers of tokens from here on stand for no limit, such as 10^30 in ``tokenizer_config.json``."""
 
 
 def pooling_for(
@@ -150,11 +148,11 @@ def _max_length(folder: Path, settings: Mapping[str, Any]) -> int:
     """
     name, tokens = "max_seq_length", settings.get("max_seq_length")
     if tokens is None:
-        name, tokens = "model_max_length", read_settings(folder / SETTINGS_FILE).get("model_max_length", UNLIMITED)
+        name, tokens = "model_max_length", read_settings(folder / SETTINGS_FILE).get("model_max_length", NO_LIMIT)
     if not is_whole(tokens) or tokens < 1:
         raise WeightsError(f"{folder}: {name} is {tokens!r}; it must be a positive integer")
     found = min(tokens, read_config(folder).max_length)
-    return found if found < UNLIMITED else MAX_LENGTH
+    return found if found < NO_LIMIT else MAX_LENGTH  # ``tokenizer_config.json`` may have 10^30
 
 
 def _unsupported(path: Path, what: str) -> WeightsError:

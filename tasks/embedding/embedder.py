@@ -106,8 +106,10 @@ class Embedder:
         """
         folder = hub.resolve(name_or_folder)
         if is_exported(folder):
-            asked = {"layer": layer, "normalize": bool(normalize), "max_length": max_length}
-            return cls.from_exported(folder, pooling, batch_size=batch_size, **asked)  # type: ignore[arg-type]
+            asked = bool(normalize)
+            return cls.from_exported(
+                folder, pooling, layer=layer, normalize=asked, max_length=max_length, batch_size=batch_size
+            )
         paddle()  # says how to install it, before modules ask for it
         from onion.models.auto import encoder_class
 
