@@ -8,7 +8,6 @@ import re
 import struct
 import termios
 import threading
-from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -30,6 +29,8 @@ from onion.testing import Batches, Failing, PlannedError, toy_examples, toy_netw
 from tests.items.learning import examples, learning
 from tests.rings import Clock
 
+END = b"\0"  # the last byte that is written to a terminal
+
 
 class Terminal:
     """A pseudo-terminal of a size, (24, 200) by default; ``file`` is the side a program writes to."""
@@ -47,18 +48,19 @@ class Terminal:
         return self
 
     def _read(self):
-        with suppress(OSError):  # the other side is closed
-            while True:
-                self.parts.append(os.read(self.reader, 4096))
+        while not self.parts or not self.parts[-1].endswith(END):
+            self.parts.append(os.read(self.reader, 4096))
 
     def __exit__(self, *error):
+        self.file.write(END.decode())
+        self.file.flush()
+        self.thread.join()  # before the writer is closed: a terminal may drop what is unread when its writer goes
         self.file.close()
-        self.thread.join()
         os.close(self.reader)
 
     @property
     def shown(self):
-        return b"".join(self.parts).decode()
+        return b"".join(self.parts).removesuffix(END).decode()
 
     @property
     def lines(self):
