@@ -86,7 +86,7 @@ def _read(path: Path, together: str | None) -> tuple[list[bytes], list[Any], lis
         lines = [f"{line}\n".encode() for _, line in iter_lines(path)]
         return lines, [None] * len(lines), [None] * len(lines), ending
     if ending not in FORMATS:
-        raise DataError(f"{path}: no part of a {ending} file can be left out; give a dev file")
+        raise DataError(f"{path}: rows can be left out of {', '.join(FORMATS)} and .txt files only; give a dev file")
     rows = list(iter_rows(path))
     lines = [json_line({AT: [str(path), line], **row}) for line, row in rows]
     groups = [None if together is None else row.get(together) for _, row in rows]

@@ -61,7 +61,7 @@ def test_lines_of_a_text(home):
     ("name", "text", "what"),
     [
         ("a.tsv", "text_a\tlabel\nx\t1\n", "leaves nothing to test on"),
-        ("a.json", "{}", r"no part of a \.json file can be left out; give a dev file"),
+        ("a.json", "{}", r"left out of \.tsv, \.csv, \.jsonl and \.txt files only; give a dev file"),
     ],
 )
 def test_what_cannot_be_split(home, name, text, what):
