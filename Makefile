@@ -241,9 +241,9 @@ MIN_DEPS := .venv-min-deps
 test-min-deps gpu-dry: TESTS ?= tests
 
 ## all tests with the lowest versions that setup.cfg admits (Python 3.10 or 3.11), and a run that is resumed with
-## Paddle 2.6. TESTS="tests/items tests/models" does a part
+## Paddle 2.6. TESTS="tests/items tests/models" does a part, MARKS="not slow" those that are marked so
 test-min-deps: $(MIN_DEPS)/.ready $(MIN_DEPS)-paddle2/.ready
-	$(MIN_DEPS)/bin/python -m pytest -x -q -p no:cacheprovider $(AT_ONCE) $(TESTS)
+	$(MIN_DEPS)/bin/python -m pytest -x -q -p no:cacheprovider $(AT_ONCE) $(if $(MARKS),-m '$(MARKS)') $(TESTS)
 	$(MIN_DEPS)-paddle2/bin/python .ci/resume_a_little.py
 
 # Paddle 3.0 does less: AdamW cannot set its state there on the CPU. Of Paddle 2 the bound in setup.cfg itself is tried.

@@ -9,6 +9,8 @@ import pytest
 
 from scripts.portable import __main__ as portable
 
+SKYLAKE = "avx512f avx512cd avx512bw avx512dq avx512vl"
+
 
 @pytest.fixture
 def watched(tmp_path):
@@ -62,6 +64,17 @@ def test_without_an_emulator_that_is_told(on_linux, monkeypatch, tmp_path, capsy
     output, errors = capsys.readouterr()
     assert output.startswith("emulated: FAILED, " if variable else "emulated: NOT RUN, ")
     assert errors.startswith("nothing was run on a processor without AVX-512: qemu-x86_64 is not installed; ")
+
+
+@pytest.mark.parametrize(
+    ("flags", "parts"),
+    [("avx2", ["emulated"]), (f"avx2 {SKYLAKE}", ["native", "emulated"]), ("sse2", ["native", "emulated"])],
+)
+def test_what_make_test_has_run_is_not_run_again(tmp_path, capsys, flags, parts):
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"vendor_id : AuthenticAMD\nflags : fpu {flags}\n")
+    assert list(portable._default_parts(cpuinfo)) == parts
+    assert ("native: left out" in capsys.readouterr().out) == (parts == ["emulated"])
 
 
 def test_another_system_is_told_that_the_emulator_is_none_for_it(monkeypatch):

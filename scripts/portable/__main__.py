@@ -4,7 +4,8 @@
     python -m scripts.portable emulated    one of them
 
 native      All tests of tests/models with the AVX2 kernels of MKL and oneDNN, on this processor. They compute what
-            such a processor computes, but an instruction that it lacks would work all the same.
+            such a processor computes, but an instruction that it lacks would work all the same. Unless it is named,
+            it is left out on a processor that has no other kernels: there `make test` has run them so.
 emulated    Under qemu-user, whose processor has AVX2 and no AVX-512: tiny networks of both families of encoders are
             trained, tested, interrupted, resumed, saved, evaluated, predicted with and embedded, for every task. A step
             that hangs is a failure.
@@ -30,6 +31,7 @@ from pathlib import Path
 from threading import Timer
 from time import perf_counter
 
+from onion.host.math_library import AVX2, CPUINFO, kernels_for
 from scripts.console import parser_of
 
 ROOT = Path(__file__).parents[2]
@@ -49,12 +51,20 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {' and '.join(PARTS)}")
     run = {"native": partial(native, asked.workers), "emulated": partial(on_emulator, asked.limit)}
     statuses = []
-    for part in asked.parts or PARTS:
+    for part in asked.parts or _default_parts():
         begun = perf_counter()
         statuses.append(run[part]())
         said = {PASSED: "passed", FAILED: "FAILED", NOT_RUN: "NOT RUN"}[statuses[-1]]
         print(f"{part}: {said}, {perf_counter() - begun:.0f} s", flush=True)
     return FAILED if FAILED in statuses else max(statuses)
+
+
+def _default_parts(cpuinfo: Path = CPUINFO) -> Sequence[str]:
+    """Return the parts that show something which `make test` on this processor does not."""
+    if kernels_for(cpuinfo) != AVX2:
+        return PARTS
+    print("native: left out, make test runs these tests with the same kernels: this processor has no AVX-512")
+    return [part for part in PARTS if part != "native"]
 
 
 def native(workers: int) -> int:
