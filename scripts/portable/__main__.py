@@ -31,7 +31,7 @@ from pathlib import Path
 from threading import Timer
 from time import perf_counter
 
-from onion.host.math_library import AVX2, CPUINFO, kernels_for
+from onion.host import math_library
 from scripts.console import parser_of
 
 ROOT = Path(__file__).parents[2]
@@ -59,9 +59,9 @@ def main(words: Sequence[str] | None = None) -> int:
     return FAILED if FAILED in statuses else max(statuses)
 
 
-def _default_parts(cpuinfo: Path = CPUINFO) -> Sequence[str]:
+def _default_parts(cpuinfo: Path = math_library.CPUINFO) -> Sequence[str]:
     """Return the parts that show something which `make test` on this processor does not."""
-    if kernels_for(cpuinfo) != AVX2:
+    if math_library.kernels_for(cpuinfo) != math_library.AVX2:
         return PARTS
     print("native: left out, make test runs these tests with the same kernels: this processor has no AVX-512")
     return [part for part in PARTS if part != "native"]
