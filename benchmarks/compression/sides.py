@@ -16,13 +16,12 @@ import tempfile
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from onion.device import use_threads
 from onion.tasks.export.export import export
 from onion.tasks.finetune.predictor import Predictor
-from onion.tasks.teaching.comparison import figures
+from onion.tasks.teaching.comparison import figures, predicted_in_turns
 
 FORMS: Mapping[str, Mapping[str, Any]] = {
     "32 bits": {},
@@ -30,7 +29,6 @@ FORMS: Mapping[str, Mapping[str, Any]] = {
     "8 bits, dynamic": {"int8": "dynamic"},
     "8 bits, static": {"int8": "static"},
 }
-TURNS = 3
 ROWS, CALIBRATION = 200, 256
 DECIMALS = 4
 TEACHER, RUN = "teacher", "Paddle"
@@ -51,34 +49,22 @@ def main(teacher: str, run: str, train: str, dev: str, work: str) -> None:
             files = {"vocab": train if form.get("vocab") else None, "calibrate": rows if static else None}
             export(run, Path(folder) / name, **{**form, **files})
             sides[name] = Predictor.load(Path(folder) / name, threads=1)
-        seconds, predicted = _timed(sides, list(islice(task.rows(dev, labelled=False), ROWS)))
+        seconds, predicted = predicted_in_turns(sides, dev, ROWS)
         found = {name: _figures(side, dev) for name, side in sides.items()}
         for name in sides:
-            found[name]["seconds_per_1000"] = 1000 * seconds[name] / len(predicted[name])
+            found[name]["seconds_per_1000"] = seconds[name]
             found[name]["times_faster"] = seconds[TEACHER] / seconds[name]
         for name in FORMS:
             found[name]["megabytes"] = (Path(folder) / name / "model.onnx").stat().st_size / 1e6
     for name in sides:
-        changed = sum(ours != theirs for ours, theirs in zip(predicted[TEACHER], predicted[name], strict=True))
+        pairs = zip(predicted[TEACHER], predicted[name], strict=True)
+        changed = sum(theirs["label"] != ours["label"] for theirs, ours in pairs)
         found[name]["changed"] = changed / len(predicted[name])
     print(json.dumps(found))
 
 
 def _figures(side: Predictor, dev: str) -> dict[str, float]:
     return {name: round(value, DECIMALS) for name, value in figures(side, dev).items()}
-
-
-def _timed(sides: Mapping[str, Predictor], rows: list[Any]) -> tuple[dict[str, float], dict[str, list[Any]]]:
-    """Return the shortest time of each side, and the labels that it predicts."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    predicted: dict[str, list[Any]] = {}
-    for _ in range(TURNS):
-        for name, side in sides.items():
-            begun = perf_counter()
-            answers = list(side(rows))
-            times[name].append(perf_counter() - begun)
-            predicted[name] = [answer["label"] for answer in answers]
-    return {name: min(each) for name, each in times.items()}, predicted
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import islice
 from time import perf_counter
 from typing import Any
@@ -32,7 +33,7 @@ def compared(
         seed: of the training, by which masked words are drawn. Default 1.
     """
     sides = {"teacher": teacher, "student": student, **({} if exported is None else {"exported": exported})}
-    seconds = _seconds(sides, path)
+    seconds, _ = predicted_in_turns(sides, path, TEXTS)
     found: dict[str, Any] = {}
     for name, side in sides.items():
         if side is not student:  # its figures are those of the training's best test
@@ -57,13 +58,25 @@ def figures(predictor: Predictor, path: str, seed: int = 1) -> dict[str, float]:
     )
 
 
-def _seconds(sides: dict[str, Predictor], path: str) -> dict[str, float]:
-    """Return the seconds per 1000 texts of each, measured in turns."""
+def predicted_in_turns(
+    sides: Mapping[str, Predictor], path: str, texts: int
+) -> tuple[dict[str, float], dict[str, list[Any]]]:
+    """Let each of some models predict the first rows of a file, in turns.
+
+    Args:
+        sides: name -> model.
+        path: the file.
+        texts: rows, at most.
+
+    Returns:
+        Of each model the seconds per 1000 texts, by the shortest of ``TURNS`` times, and what it predicts.
+    """
     times: dict[str, list[float]] = {name: [] for name in sides}
+    predicted: dict[str, list[Any]] = {}
     for _ in range(TURNS):
         for name, side in sides.items():
-            rows = list(islice(side.task.rows(path, labelled=False), TEXTS))
+            rows = list(islice(side.task.rows(path, labelled=False), texts))
             begun = perf_counter()
-            predicted = sum(1 for _ in side(rows))
-            times[name].append((perf_counter() - begun) * 1000 / predicted)
-    return {name: min(each) for name, each in times.items()}
+            predicted[name] = list(side(rows))
+            times[name].append((perf_counter() - begun) * 1000 / len(predicted[name]))
+    return {name: min(each) for name, each in times.items()}, predicted
