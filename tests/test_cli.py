@@ -517,6 +517,11 @@ def test_a_line_of_standard_input_that_never_ends(trained, refused, monkeypatch)
     assert "standard input:2: this line has more than" in refused("predict", "--run", "run", "-")
 
 
+def test_a_file_that_is_not_behind_its_flag_is_told_where_it_goes(refused):
+    told = refused("predict", "--run", "run", "films.txt")
+    assert "argument -: got 'films.txt'; give a file by --input, and a text by --text" in told
+
+
 def test_nothing_that_is_echoed_moves_a_terminal(refused):
     told = refused(*with_options(TRAINING, "--dev", "none\x1b[2J.tsv", "--output", "x"))
     assert r"none\x1b[2J.tsv: there is no such file" in told

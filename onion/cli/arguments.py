@@ -21,6 +21,7 @@ from onion.cli.flags import (
     add_settings,
     add_task,
     add_threads,
+    dash,
 )
 from onion.cli.parser import Parser, Version
 from onion.cli.values import natural, not_negative, read
@@ -131,7 +132,7 @@ def _add_predict(command: argparse.ArgumentParser) -> None:
     texts = command.add_mutually_exclusive_group(required=True)
     texts.add_argument("--input", metavar="FILE", help="rows as in training, without labels; -: standard input")
     texts.add_argument("--text", action="append", metavar="TEXT", help="a text; may be repeated")
-    texts.add_argument("stdin", nargs="?", choices=["-"], metavar="-", help="read lines from standard input")
+    texts.add_argument("stdin", nargs="?", type=dash, metavar="-", help="read lines from standard input")
     output = "file to write: .csv, or else JSON lines (default: JSON lines on standard output)"
     command.add_argument("--output", type=Path, metavar="FILE", help=output)
     carry = "columns of the input to write beside each prediction, such as id,text_a,label"

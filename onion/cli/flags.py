@@ -133,6 +133,13 @@ def add_smaller_export(command: argparse._ActionsContainer) -> None:
     command.add_argument("--vocab", type=Path, metavar="FILE", help=vocab)
 
 
+def dash(text: str) -> str:
+    """Parse ``-``; files and texts have flags of their own."""
+    if text != "-":
+        raise argparse.ArgumentTypeError(f"got {shown(text)}; give a file by --input, and a text by --text")
+    return text
+
+
 def assignment(text: str) -> tuple[str, Any]:
     """Parse ``NAME=VALUE``; the value is JSON, or otherwise a string."""
     name, equals, value = text.partition("=")
