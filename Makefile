@@ -227,8 +227,9 @@ sdist: $(VENV)/.ready-release
 	$(RUN) -m build --outdir dist .
 	$(RUN) -m twine check --strict dist/onion_paddle-*
 
-## tests/models by the kernels for AVX2; and, emulated, every task on a processor without AVX-512, which needs qemu-user
-## (without it, error 77; in CI a failure). PARTS=native or PARTS=emulated does one of them
+## tests/models by the kernels for AVX2 (left out where `make test` has them too: AMD without AVX-512); and, emulated,
+## every task on a processor without AVX-512, which needs qemu-user (without it, error 77; in CI a failure).
+## PARTS=native or PARTS=emulated does one of them
 portable: $(READY)
 	@$(RUN) -m scripts.portable $(PARTS) --workers $(WORKERS)
 
