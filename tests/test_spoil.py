@@ -15,6 +15,8 @@ from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
+SEEDS = 300
+
 
 def test_commands_end_well_or_with_a_message():
     words = ["--count", "7", "--seed", "3", "--limit", str(PATIENCE), "--apart", "40"]
@@ -53,6 +55,12 @@ def test_every_way_and_task_has_its_turn(tmp_path):
     assert len(names - {each.way for each in made}) <= 1
     assert "overlong line" in {each.way for each in made}
     assert {each.task for each in made} == set(tables.TASKS)
+
+
+def test_a_row_that_has_lost_its_only_cell_can_lose_no_more():
+    for seed in range(SEEDS):
+        draw = Random(seed)
+        assert changes.ragged(draw, tables.good_records("masked-lm", draw), ".tsv")
 
 
 @pytest.mark.parametrize("task", tables.TASKS)

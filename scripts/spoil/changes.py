@@ -182,7 +182,7 @@ def ragged(draw: Random, records: list[Record], ending: str) -> bytes:
     rows = [list(records[0]), *([str(value) for value in record.values()] for record in records)]
     for _ in range(draw.randrange(1, 4)):
         row = draw.choice(rows)
-        row.append("more") if draw.random() < 0.5 else row.pop()
+        row.append("more") if draw.random() < 0.5 or not row else row.pop()
     return table([row or ["x"] for row in rows], ending)
 
 
