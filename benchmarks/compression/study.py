@@ -164,8 +164,7 @@ class Compression(Study[Run]):
         head = f"## {name}, of {SETS[name].encoder}"
         if not done:
             return f"{head}\n\n{MISSING.capitalize()}.\n"
-        parts = [head, _reached(found), table(COLUMNS, map(_line, found)), where_and_when(list(done.values()))]
-        return "\n\n".join(parts) + "\n"
+        return "\n\n".join([head, _reached(found), table(COLUMNS, map(_line, found)), *_machines(done)]) + "\n"
 
 
 # The page
@@ -223,6 +222,17 @@ def _measured(name: str, done: Mapping[Run, Result]) -> Iterator[Measured]:
         for form in (RUN, *FORMS):
             own = TEACHER if (size, form) == (WHOLE, RUN) else form
             yield Measured(size, form, {seed: sides[own] for seed, sides in found.items()}, whole)
+
+
+def _machines(done: Mapping[Run, Result]) -> Iterator[str]:
+    """Say where and when it was measured; for each machine which sizes, if there are several."""
+    by_machine: dict[str, dict[Run, Result]] = {}
+    for run, result in done.items():
+        by_machine.setdefault(result["machine"], {})[run] = result
+    for of_one in by_machine.values():
+        told = where_and_when(list(of_one.values()))
+        sizes = "; ".join(dict.fromkeys(run.size for run in of_one))
+        yield told if len(by_machine) == 1 else f"{told} Sizes: {sizes}."
 
 
 def _reached(found: Sequence[Measured]) -> str:

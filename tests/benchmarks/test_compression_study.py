@@ -72,6 +72,15 @@ def test_the_page_compares_with_the_whole_model_of_the_same_seed(study):
     assert "| half the layers | Paddle | not run yet | not run yet | not run yet |  |  |  |  |  |" in page
 
 
+def test_the_page_says_which_sizes_each_machine_measured(study):
+    for size, machine in ((WHOLE, "m"), ("width 0.75", "m"), ("width 0.5, fewer layers", "n")):
+        study.keep(Run("mrpc", size, 1), {**result(0.8, 0.8, 1.1), "machine": machine})
+    told = [line for line in study.page().splitlines() if line.startswith("Machine: ")]
+    assert [line.split(" Sizes: ")[1] for line in told] == ["whole; width 0.75.", "width 0.5, fewer layers."]
+    study.path(Run("mrpc", "width 0.5, fewer layers", 1)).unlink()
+    assert "Sizes" not in study.page()
+
+
 def test_the_page_says_whether_the_goal_was_reached(study):
     study.keep(Run("mrpc", WHOLE, 1), result(0.80, 0.80, 1.1))
     study.keep(Run("mrpc", "width 0.5", 1), result(0.80, 0.795, 2.9))
