@@ -20,6 +20,7 @@ from onion.models.layers import EncoderLayer, SelfAttention
 from onion.models.packing import Packing
 from onion.models.pretrained_encoder import PretrainedEncoder
 from onion.models.queries import AllTokens
+from onion.models.wrapped import WrappedNetwork
 
 
 @attrs.define(eq=False, repr=False)
@@ -112,28 +113,17 @@ def _on_output(hooks: ExitStack, layer: paddle.nn.Layer, note: Callable[[Any, An
     hooks.callback(layer.register_forward_post_hook(hook).remove)
 
 
-class WithHiddenStates:
+class WithHiddenStates(WrappedNetwork):
     """A network whose outputs are a :class:`HiddenStates` that contains its own outputs.
 
         Forward(WithHiddenStates(teacher)), GradientMachine(WithHiddenStates(student), loss)
 
-    Everything else is delegated to the network: parameters, their paths and the mode are the same, so checkpoints are
-    the network's.
-
     Args:
         network: a layer that is called with a batch and has an :class:`Encoder` as ``encoder``.
     """
-
-    def __init__(self, network: paddle.nn.Layer) -> None:
-        self.network = network
 
     def __call__(self, batch: Any) -> HiddenStates:
         """Compute the batch and return what was recorded."""
         with record_hidden_states(self.network.encoder) as inside:
             inside.outputs = self.network(batch)
         return inside
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "network":  # not set yet, while it is copied
-            raise AttributeError(name)
-        return getattr(self.network, name)

@@ -20,6 +20,7 @@ from onion.messages import listed
 from onion.models.adapter import Adapter
 from onion.models.merging import ENDING
 from onion.models.pretrained_encoder import PretrainedEncoder
+from onion.models.wrapped import WrappedNetwork
 from onion.validation import is_number, is_whole
 
 POOLER = "pooler."
@@ -117,33 +118,21 @@ class FrozenPart:
         return found
 
 
-class TrainedPart:
+class TrainedPart(WrappedNetwork):
     """A network whose checkpoints have what is trained: adapters, pooler and head, but not the frozen encoder.
 
         GradientMachine(TrainedPart(network)), MovingAverage(TrainedPart(network))
 
-    A resumed run needs a network with the same :class:`FrozenPart`. Everything but ``state_dict`` is delegated.
+    A resumed run needs a network with the same :class:`FrozenPart`.
 
     Args:
         network: a layer that is called with a batch, with adapters in its ``encoder``.
     """
 
-    def __init__(self, network: nn.Layer) -> None:
-        self.network = network
-
     def state_dict(self) -> dict[str, Any]:
         """Return parameters and buffers that are not frozen, by all their paths."""
         frozen = {id(parameter) for parameter in FrozenPart(self.network).state_dict().values()}
         return {path: each for path, each in self.network.state_dict().items() if id(each) not in frozen}
-
-    def __call__(self, batch: Any) -> Any:
-        """Return the outputs of the network."""
-        return self.network(batch)
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "network":  # not set yet, while it is copied
-            raise AttributeError(name)
-        return getattr(self.network, name)
 
 
 @attrs.frozen(eq=False)

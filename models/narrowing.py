@@ -155,7 +155,7 @@ class Narrowed:
     """
 
     def __init__(self, whole: Encoder, width: float) -> None:
-        self.encoder = narrow(whole, width)
+        self.encoder, self._whole = narrow(whole, width), whole
         cut = {each.path: each for each in cuts(self.encoder.config)}
         parameters = dict(whole.named_parameters())
         if has_adapters(parameters):
@@ -169,7 +169,8 @@ class Narrowed:
                 setattr(reduce(getattr, folders, self.encoder), name, parameters[path])
 
     def take(self) -> None:
-        """Copy the parts of the matrices that are cut, and whether they learn."""
+        """Copy the parts of the matrices that are cut, and whether they learn and how."""
+        self.encoder.gradient_checkpointing = self._whole.gradient_checkpointing
         with paddle.no_grad():
             for cut, whole, own in self._cut:
                 own.set_value(cut.of(whole))

@@ -176,9 +176,9 @@ class BoundedProtocol(H11Protocol):
             self.transport.abort()
 
     def shutdown(self) -> None:
-        """Close a connection whose request is incomplete immediately."""
+        """Close a connection whose request is incomplete, once what was answered before has been sent."""
         if self.conn.their_state in ARRIVING:
-            self.transport.abort()
+            self.transport.close()
         else:
             super().shutdown()
 

@@ -100,7 +100,7 @@ class Guard:
         try:
             self._check(scope)
         except Refused as refused:
-            if isinstance(refused, Ambiguous):
+            if isinstance(refused, Ambiguous) or refused.status == HEADERS_TOO_LONG:
                 always.append((b"connection", b"close"))
             await refuse(refused)(scope, receive, say)
         else:
@@ -112,10 +112,12 @@ class Guard:
         headers = scope["headers"]
         line = len(scope["raw_path"]) + len(scope["query_string"])
         if line + sum(len(name) + len(value) for name, value in headers) > self._header:
-            raise Refused("The address and the headers are too long.", 431)
+            raise Refused("The address and the headers are too long.", HEADERS_TOO_LONG)
         refuse_ambiguous(scope)
         self._access.check(scope["method"], scope["path"], headers)
 
+
+HEADERS_TOO_LONG = 431
 
 VERSIONS = ("1.0", "1.1")
 

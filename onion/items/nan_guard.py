@@ -37,6 +37,9 @@ class NanGuard(RunnerItem):
     were run. A learning rate that was set with ``set_learning_rate`` stays. ``state.loss`` stays what it was, for a log
     to show. A batch without a loss is not looked at.
 
+    ``state.loss`` is that of the last gradient machine. Where several are inside, or one that runs again (Repeat), the
+    gradients are looked at too, whatever ``check_gradients`` is.
+
     It goes outside of MixedPrecision, which clears what overflowed by itself.
 
     It reads the loss in every batch, which waits for the device: on a GPU that takes away the overlap of two batches.
@@ -82,6 +85,7 @@ class NanGuard(RunnerItem):
         """Count from 0, without a copy, and guard nothing yet."""
         self._guarded: list[RunnerItem] = []
         self._networks: list[Any] = []
+        self._several_losses = False
         self._seen = 0
         self._kept: dict[str, dict[str, Any]] = {}
         self._kept_step: int | None = None
@@ -99,6 +103,7 @@ class NanGuard(RunnerItem):
     def initialize(self, state: State) -> None:
         """Find what is guarded in the onion that runs."""
         self._guarded, self._networks = self._found(state.runner)
+        self._several_losses = state.runner is not None and self._hides_losses(state.runner)
 
     def _found(self, runner: Runner | None) -> tuple[list[RunnerItem], list[Any]]:
         """Return the machines inside with the updaters around, and the machines' networks."""
@@ -106,6 +111,11 @@ class NanGuard(RunnerItem):
             return [], []
         machines = machines_inside(self, runner)
         return [*machines, *updaters_around(self, runner)], [machine.network for machine in machines]
+
+    def _hides_losses(self, runner: Runner) -> bool:
+        """Tell whether ``state.loss`` is that of one gradient machine of several, or of one time of several."""
+        again = any(each.runs_again and not each.splits_update for each in runner.inside(self))
+        return again or len(machines_inside(self, runner)) > 1
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside, look, and act."""
@@ -145,7 +155,7 @@ class NanGuard(RunnerItem):
         loss = float(state.loss)
         if not math.isfinite(loss):
             return f"has the loss {loss}"
-        if self.check_gradients and not all(_finite(network) for network in self._networks):
+        if (self.check_gradients or self._several_losses) and not all(_finite(network) for network in self._networks):
             return f"has gradients that are not finite, at the loss {loss:g}"
         return None
 

@@ -111,7 +111,8 @@ class ServedModel:
         path = Path(self.folder)
         if self._local and not path.exists():
             raise WeightsError(f"{path}: the folder is gone; put it back, and load the model again.")
-        folder = path if path.exists() else hub.resolve(self.folder)
+        # Resolved once: a link that is exchanged meanwhile would make one model of the files of two.
+        folder = path.resolve() if path.exists() else hub.resolve(self.folder)
         servable = load_servable(folder, self._threads, self._engine)
         check_answers(servable, folder)
         return servable

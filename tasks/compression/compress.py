@@ -51,7 +51,7 @@ EXPORT_FOLDERS = "export", ".export.new", ".export.old"
 It is written beside the second, in a folder whose name begins with a dot and that name (``new_folder``)."""
 
 HIDDEN_WEIGHT = 0.1
-"""Of each layer's hidden states in the loss, beside 1 of the outputs (DynaBERT's ``run_glue.py``)."""
+"""Of each layer's hidden states in the loss, beside 1 of the outputs (``width_lambda2`` of DynaBERT's code)."""
 
 
 def compress(
@@ -134,7 +134,8 @@ def train(
     if trained.signal is not None:
         return trained
     exported = None if exporting is None else _exported(output, exporting)
-    sides = compared(job.teacher, Predictor.load(output), str(job.files.dev), exported, settings.seed)
+    student, dev = Predictor.load(output), str(job.files.dev)
+    sides = compared(job.teacher, student, dev, exported, settings.seed, settings.test_batch_size)
     return Trained({**trained.report, **sides}, None)
 
 
@@ -144,15 +145,27 @@ def _exported(run: Path, arguments: Mapping[str, Any]) -> Predictor:
     with exclusive_lock(run, arguments):
         if former.exists() and not target.exists():  # a run was killed at the exchange
             former.rename(target)
-        for left in (fresh, *run.glob(f".{fresh.name}.*")):  # of one that was killed before
+        for left in run.glob(f".{fresh.name}.*"):  # of one that was killed before
             shutil.rmtree(left, ignore_errors=True)
+        _discard(fresh)
         export(run, fresh, **arguments)
-        shutil.rmtree(former, ignore_errors=True)
+        _discard(former)
         if target.exists():
             target.rename(former)
         fresh.rename(target)
-        shutil.rmtree(former, ignore_errors=True)
+        _discard(former)
     return Predictor.load(target)
+
+
+def _discard(folder: Path) -> None:
+    """Delete a folder of ``EXPORT_FOLDERS``, if it is there, under a name by which one that is killed here finds it.
+
+    Half deleted under its own name, it would look like a folder of someone else.
+    """
+    if folder.exists():
+        gone = folder.with_name(f".{EXPORT_FOLDERS[1]}{folder.name}")
+        folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def _check_export(
@@ -266,21 +279,23 @@ def loaded(settings: CompressSettings) -> Predictor:
 def sort_by_importance(teacher: Predictor, examples: Examples, settings: CompressSettings) -> None:
     """Sort the heads and neurons of a trained network, the most important ones first.
 
+    They are measured by the network's ``importance_loss``, if it has one, else by its loss.
+
     Args:
         teacher: has the network.
         examples: labelled ones; up to ``MEASURED`` of them are read, in random order.
         settings: of the compression.
     """
-    importance = Importance(teacher.network)
-    task, seed = teacher.task, settings.seed
+    network, task, seed = teacher.network, teacher.task, settings.seed
+    importance = Importance(network)
     Runner(
         training_data(task, examples, settings.batch_size, seed, teacher.tokenizer.pad_id),
         importance,
         *task.train_items(teacher.tokenizer, seed),
-        GradientMachine(teacher.network),
+        GradientMachine(network, getattr(network, "importance_loss", None)),
     ).run(steps=-(-min(len(examples), MEASURED) // settings.batch_size))
     importance.sort()
-    teacher.network.eval()
+    network.eval()
 
 
 def smaller_encoder(whole: Encoder, settings: CompressSettings) -> nn.Layer:

@@ -13,7 +13,7 @@ from onion.engine.placement import NETWORKS, Around
 from onion.errors import CompositionError
 from onion.models.encoder import Encoder
 from onion.models.narrowing import narrowable
-from onion.tasks.compression.sizes import checked_sizes
+from onion.tasks.compression.sizes import checked_sizes, losses_added_up
 from onion.tasks.compression.widths import Widths
 from onion.tasks.networks.distillation import layer_map
 from onion.validation import is_whole
@@ -31,8 +31,8 @@ class Depths(RunnerItem):
             GradientMachine(WithHiddenStates(student), loss),
         )
 
-    Inside, the encoder has as many layers, evenly spaced up to the last one. In a test or a prediction, an item with
-    one depth makes the network shallow for it.
+    Inside, the encoder has as many layers, evenly spaced up to the last one. ``state.loss`` is the sum over the depths.
+    In a test or a prediction, an item with one depth makes the network shallow for it.
 
     Args:
         depths: numbers of layers.
@@ -67,7 +67,7 @@ class Depths(RunnerItem):
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside, depth by depth."""
-        for depth in self.depths:
+        for depth in losses_added_up(state, self.depths):
             with ExitStack() as shallow:
                 for network in self.networks:
                     shallow.enter_context(_some_layers(narrowable(network.encoder), depth))

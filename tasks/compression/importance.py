@@ -80,7 +80,7 @@ class Importance(RunnerItem):
             if not all(np.isfinite(each).all() and each.any() for each in figures):
                 raise CompositionError(
                     f"{self.name} has nothing to sort layer {number} by: run it first, over batches whose loss is "
-                    "finite and an encoder that is not frozen"
+                    "finite and has gradients, and an encoder that is not frozen"
                 )
         heads, neurons = (np.argsort(-each, axis=1, kind="stable") for each in (self.heads, self.neurons))
         sort_parts(self._encoder, list(heads), list(neurons))

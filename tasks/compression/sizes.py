@@ -1,13 +1,14 @@
-"""The sizes in which one network is trained."""
+"""The sizes in which one network is trained: which there are, and what the inside of an item leaves of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from paddle import nn
 
-from onion import RunnerItem
+from onion import RunnerItem, State
+from onion.device import detached
 from onion.errors import CompositionError
 
 Size = TypeVar("Size", int, float)
@@ -29,3 +30,18 @@ def checked_sizes(
             f"{name}([...], network)"
         )
     return sorted(sizes, reverse=True)
+
+
+def losses_added_up(state: State, sizes: Sequence[Size]) -> Iterator[Size]:
+    """Yield each size, in which the inside runs once, and leave the sum of their losses as the loss of the batch.
+
+    Their gradients are added up too. One that is not finite makes the sum so, for a NanGuard to see.
+    """
+    before, total = state.loss, None
+    for size in sizes:
+        state.loss = None
+        yield size
+        if state.loss is not None:
+            loss = detached(state.loss)
+            total = loss if total is None else total + loss
+    state.loss = before if total is None else total

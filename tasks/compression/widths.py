@@ -12,7 +12,7 @@ from onion.engine.item import HookIterator
 from onion.engine.placement import NETWORKS, Around
 from onion.errors import CompositionError
 from onion.models.narrowing import Narrowed, narrowable
-from onion.tasks.compression.sizes import checked_sizes
+from onion.tasks.compression.sizes import checked_sizes, losses_added_up
 from onion.validation import is_number
 
 
@@ -28,8 +28,9 @@ class Widths(RunnerItem):
         )
 
     Inside, the encoder has the first heads and neurons of each layer only, which :class:`Importance` has sorted; its
-    parameters are parts of the whole, and so are their gradients. In a test or a prediction, an item with one width
-    narrows the network for it: ``Runner(data, Evaluator(metric), Widths([0.5], network), Forward(network))``.
+    parameters are parts of the whole, and so are their gradients. ``state.loss`` is the sum over the widths. In a test
+    or a prediction, an item with one width narrows the network for it:
+    ``Runner(data, Evaluator(metric), Widths([0.5], network), Forward(network))``.
 
     Args:
         widths: shares of heads and neurons, above 0 and at most 1.
@@ -69,7 +70,7 @@ class Widths(RunnerItem):
 
     def on_batch(self, state: State) -> HookIterator:
         """Run the inside, width by width."""
-        for width in self.widths:
+        for width in losses_added_up(state, self.widths):
             with ExitStack() as narrowed:
                 for network, views in zip(self.networks, self._narrowed, strict=True):
                     narrowed.enter_context(_narrow(network, views[width]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from onion import Forward, HookIterator, Runner, RunnerItem, State
 from onion.device import to_arrays
-from onion.errors import WeightsError
+from onion.errors import DataError, WeightsError
 from onion.tasks.batches import mask_of
 from onion.tasks.collector import Decoder
 from onion.tasks.data.features.examples import Examples
@@ -90,11 +90,17 @@ def compare(run: Predictor, exported: Predictor, lines: Sequence[str]) -> Compar
     """Predict the same rows by both.
 
     Raises:
-        DataError: a line is not what the task reads.
+        DataError: a line is not what the task reads, or nothing is predicted for any of them.
     """
+    ours = _outputs(run, lines)
+    if not any(each.size for each in ours):
+        raise DataError(
+            "texts: no row has anything to predict, so there is nothing to compare the model by; give other rows, "
+            "such as texts with [MASK]"
+        )
     answered = zip(answers(run, lines), answers(exported, lines), strict=True)
     changed = sum(_without_numbers(ours) != _without_numbers(theirs) for ours, theirs in answered)
-    return Comparison.of(_outputs(run, lines), _outputs(exported, lines), len(lines), changed)
+    return Comparison.of(ours, _outputs(exported, lines), len(lines), changed)
 
 
 def answers(predictor: Predictor, lines: Sequence[str]) -> list[Any]:

@@ -23,6 +23,7 @@ from onion.tasks.export.samples import words_of
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.networks.paths import ENCODER
 from onion.tasks.task import MASKED_TOKENS
+from onion.tasks.token_classification.tagged_text import JOINT
 
 TABLE = f"{ENCODER}embeddings.word_embeddings.weight"
 """The parameter with a row for each token."""
@@ -86,14 +87,16 @@ def tokens_of(tokenizer: Tokenizer, path: Path) -> set[int]:
 
 
 def texts_in(line: str) -> Iterator[str]:
-    """Yield the texts of a line: those of an object or a list of JSON, else the line itself."""
-    if line.lstrip().startswith(("{", "[")):
-        try:
-            yield from _strings(json.loads(line))
-            return
-        except (ValueError, RecursionError):
-            pass
-    yield line
+    """Yield the texts of a line: those of an object or a list of JSON, else the line itself.
+
+    Words that are joined, as those of ``token-classification`` in a table, are parted.
+    """
+    try:
+        texts = list(_strings(json.loads(line))) if line.lstrip().startswith(("{", "[")) else [line]
+    except (ValueError, RecursionError):
+        texts = [line]
+    for text in texts:
+        yield text.replace(JOINT, " ")
 
 
 def _strings(value: Any) -> Iterator[str]:

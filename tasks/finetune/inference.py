@@ -19,6 +19,7 @@ from onion.tasks.data.features.examples import Examples
 from onion.tasks.data.prepared import prepared
 from onion.tasks.data.rows import STANDARD_INPUT, decoded
 from onion.tasks.data.texts import tell_notes
+from onion.tasks.finetune.loop_settings import TEST_BATCH_SIZE
 from onion.tasks.finetune.predictor import CHUNK, Predictor, read_task
 from onion.tasks.finetune.recipes import evaluation_onion
 from onion.tasks.finetune.run_files import write_json
@@ -63,8 +64,11 @@ def evaluate(
     examples = cached_features(task, path, predictor.tokenizer)
     tell_notes(str(data), examples.notes)
     collector = Collector(len(examples))
-    items = [*([collector] if report else []), *task.eval_items(predictor.tokenizer, read_record(folder)["seed"])]
-    tested = evaluation_onion(task, predictor.network, examples, task.metric(path), pad_id, items).run(passes=1)
+    record = read_record(folder)  # words are masked as in the tests of the training: by its seed and its batches
+    items = [*([collector] if report else []), *task.eval_items(predictor.tokenizer, record["seed"])]
+    size = record.get("test_batch_size", TEST_BATCH_SIZE)
+    network, metric = predictor.network, task.metric(path)
+    tested = evaluation_onion(task, network, examples, metric, pad_id, items, batch_size=size).run(passes=1)
     figures = {**tested.metrics, "rows": 1 + int(examples.columns["row"].values[-1])}
     if report is not None:
         rows = list(task.rows(path, labelled=True))

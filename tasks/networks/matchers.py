@@ -40,6 +40,11 @@ class PairwiseMatcher(SentenceHead):
         better, worse = functional.sigmoid(logits).reshape([2, -1])
         return functional.relu(self._margin - better + worse).mean()
 
+    def importance_loss(self, logits: paddle.Tensor, batch: dict[str, Any]) -> paddle.Tensor:
+        """Return the mean difference, a scalar: :meth:`loss` without the margin, beyond which it has no gradient."""
+        better, worse = functional.sigmoid(logits).reshape([2, -1])
+        return (worse - better).mean()
+
     def decode(self, logits: paddle.Tensor, batch: dict[str, Any]) -> list[np.ndarray]:
         """Return the score of each example, float64; of a pair ``[2]``, those of the better and the worse text."""
         return pair_scores(logits.numpy(), batch)

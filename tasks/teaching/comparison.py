@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 from onion.tasks.data.features.cache import cached_features
+from onion.tasks.finetune.loop_settings import TEST_BATCH_SIZE
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.recipes import evaluation_onion
 
@@ -19,7 +20,12 @@ TURNS = 3
 
 
 def compared(
-    teacher: Predictor, student: Predictor, path: str, exported: Predictor | None = None, seed: int = 1
+    teacher: Predictor,
+    student: Predictor,
+    path: str,
+    exported: Predictor | None = None,
+    seed: int = 1,
+    batch_size: int = TEST_BATCH_SIZE,
 ) -> dict[str, Any]:
     """Return figures, parameters and seconds per 1000 texts of both, and how many times faster the student is.
 
@@ -31,13 +37,14 @@ def compared(
         path: a labelled file.
         exported: what was made of the student by ``onion export``. Default: nothing was.
         seed: of the training, by which masked words are drawn. Default 1.
+        batch_size: of the training's tests, by which they are drawn too. Default 64.
     """
     sides = {"teacher": teacher, "student": student, **({} if exported is None else {"exported": exported})}
     seconds, _ = predicted_in_turns(sides, path, TEXTS)
     found: dict[str, Any] = {}
     for name, side in sides.items():
         if side is not student:  # its figures are those of the training's best test
-            found |= {f"{name}.{figure}": value for figure, value in figures(side, path, seed).items()}
+            found |= {f"{name}.{figure}": value for figure, value in figures(side, path, seed, batch_size).items()}
         if side is not exported:
             found[f"{name}.parameters"] = sum(int(each.size) for each in side.network.parameters())
         found[f"{name}.seconds_per_1000"] = round(seconds[name], 4)
@@ -47,15 +54,14 @@ def compared(
     return found
 
 
-def figures(predictor: Predictor, path: str, seed: int = 1) -> dict[str, float]:
-    """Return the figures of a model on a labelled file; ``seed`` is that of its training, as in :func:`compared`."""
+def figures(predictor: Predictor, path: str, seed: int = 1, batch_size: int = TEST_BATCH_SIZE) -> dict[str, float]:
+    """Return the figures of a model on a labelled file; ``seed`` and ``batch_size`` are as in :func:`compared`."""
     task, tokenizer = predictor.task, predictor.tokenizer
     items = task.eval_items(tokenizer, seed)
     examples = cached_features(task, path, tokenizer)
     metric = task.metric(path)
-    return dict(
-        evaluation_onion(task, predictor.network, examples, metric, tokenizer.pad_id, items).run(passes=1).metrics
-    )
+    test = evaluation_onion(task, predictor.network, examples, metric, tokenizer.pad_id, items, batch_size=batch_size)
+    return dict(test.run(passes=1).metrics)
 
 
 def predicted_in_turns(

@@ -12,6 +12,7 @@ from onion import (
     Observer,
     OnionError,
     ParameterUpdater,
+    Repeat,
     Runner,
     RunnerItem,
     SkipIf,
@@ -309,6 +310,35 @@ def test_two_machines_are_guarded_together():
 
     assert two(data, NanGuard("skip")) == two(good(data, {2}))
     assert two(data, NanGuard("rollback", snapshot_every=1)) == two([data[0], data[3]])
+
+
+@pytest.mark.parametrize("spoilt", [0, 1], ids=["the first", "the second"])
+def test_either_of_two_machines_is_guarded(spoilt):
+    networks = toy_network(), toy_network(seed=1)
+
+    def machine(number):
+        """One whose loss in step 1 is not a number."""
+        network, steps = networks[number], iter(range(4))
+        bad = {1} if number == spoilt else set()
+        return GradientMachine(network, lambda *given: network.loss(*given) * (np.nan if next(steps) in bad else 1.0))
+
+    kept = []
+    keep = Observer(on_batch_end=lambda state: kept.append([bits_of(network) for network in networks]))
+    mover = updater(*networks, optimizer="AdamW", weight_decay=0.1)
+    runner = Runner(Batches(batches(4)), keep, mover, NanGuard("skip"), machine(0), machine(1))
+    runner.run(passes=1)
+    assert kept[0] == kept[1] != kept[2]
+    assert runner[NanGuard].log_values() == {"not_finite": 1}
+
+
+def test_a_loss_of_any_repetition_is_guarded():
+    network, losses = toy_network(), iter([1.0, np.nan, 1.0, 1.0, 1.0, 1.0])
+    machine = GradientMachine(network, lambda *given: network.loss(*given) * next(losses))
+    mover, before = updater(network), bits_of(network)
+    Runner(Batches(batches(1)), mover, NanGuard("skip"), Repeat(3), machine).run(passes=1)
+    assert bits_of(network) == before
+    Runner(Batches(batches(1)), mover, NanGuard("skip"), Repeat(3), machine).run(passes=1)
+    assert bits_of(network) != before
 
 
 @pytest.mark.parametrize("policy", ["skip", "rollback"])

@@ -6,9 +6,10 @@ import numpy as np
 import paddle
 import pytest
 
-from onion import CheckpointError, GradientMachine
+from onion import CheckpointError, Forward, GradientMachine, Runner
 from onion.models.hidden_states import WithHiddenStates, record_hidden_states
 from onion.tasks.networks.classifier import Classifier
+from onion.testing import Batches
 from tests.models.helpers import MASKS, SMALL, VARIANTS, small_encoder
 
 
@@ -143,3 +144,17 @@ def test_it_can_be_copied():
     assert copied.network is not network
     batch = batch_of(MASKS["right"])
     np.testing.assert_array_equal(copied(batch).outputs.numpy(), network(batch).numpy())
+
+
+def test_a_forward_changes_the_mode_of_the_network_itself():
+    modes = []
+
+    class Noting(Network):
+        def forward(self, batch):
+            modes.append(self.training)
+            return super().forward(batch)
+
+    network = Noting(small_encoder())
+    network.train()
+    Runner(Batches([batch_of([[1, 1]])]), Forward(WithHiddenStates(network))).run(passes=1)
+    assert (modes, network.training) == ([False], True)

@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
+from onion.http.refused import Refused
 from onion.serving.limits import ServingLimits
 from onion.serving.protocols.hugging_face import _masks
 from onion.serving.protocols.rows import row_of
@@ -223,6 +224,14 @@ def test_the_sequence_of_a_pair_has_both_texts(row):
     tokenizer = SimpleNamespace(mask_id=4, tokens=lambda ids: ["[MASK]"])
     [filled] = _masks(SimpleNamespace(tokenizer=tokenizer), row_of(row, "inputs"), answer)
     assert filled["sequence"] == "a film it is good"
+
+
+def test_a_pair_that_is_cut_with_one_of_its_masks_is_refused():
+    answer = {"masks": [{"words": ["good"], "word_ids": [7], "probabilities": [0.9]}]}
+    tokenizer = SimpleNamespace(mask_id=4, tokens=lambda ids: ["[MASK]"])
+    with pytest.raises(Refused, match=r"The pair would be cut, and a \[MASK\] with it") as refused:
+        _masks(SimpleNamespace(tokenizer=tokenizer), ("a long text [MASK]", "it is [MASK]"), answer)
+    assert refused.value.status == 413
 
 
 def test_spans_of_words_have_places_and_scores_too(post):

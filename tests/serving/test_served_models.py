@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from onion.errors import WeightsError
+from onion.serving import served_models
 from onion.serving.served_models import ServedModel
 from onion.tasks.export.export import export
 from onion.tasks.export.export_encoder import export_encoder
@@ -49,6 +50,24 @@ def test_a_model_is_exchanged_with_its_version(folders):
     model.reload()
     assert (before.version, model.now.version) == (1, 2)
     assert model.servable is model.now.servable is not before.servable
+
+
+def test_a_link_that_is_exchanged_during_a_load_does_not_mix_two_models(folders, tmp_path, monkeypatch):
+    link, load = tmp_path / "films", served_models.load_servable
+    link.symlink_to(folders("classification"))
+    model = ServedModel("films", str(link))
+
+    def exchanged_behind(*given):
+        loaded = load(*given)
+        link.unlink()
+        link.symlink_to(folders("multilabel"))
+        return loaded
+
+    monkeypatch.setattr(served_models, "load_servable", exchanged_behind)
+    model.reload()
+    assert (model.now.version, model.servable.task) == (2, "classification")
+    model.reload()
+    assert (model.now.version, model.servable.task) == (3, "multilabel")
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,22 @@ def test_calls_under_way_are_answered_when_the_service_ends(echo, tmp_path):
         ask(server, "late")
 
 
+def test_an_answer_that_is_still_being_sent_when_the_service_ends_arrives_whole(echo, tmp_path, monkeypatch):
+    long = "X" * 16_000_000  # more than the buffers of both ends take
+    monkeypatch.setattr(Echo, "answer", lambda self, prepared: [long for _ in prepared])
+    done = 'onion_http_requests_total{method="POST",path="/models/{name}/predict",status="200"}'
+    with served({"echo": tmp_path}) as server, closing(_connected(server, receive_bytes=4096)) as connection:
+        connection.sendall(_call(b'{"inputs": ["a"]}'))
+        _until(lambda: _metric(server, done) == 1)
+        server.stop()
+        with connection.makefile("rb") as answer:
+            head = answer.readline()
+            lines = iter(answer.readline, b"\r\n")
+            length = next(int(line.split()[1]) for line in [*lines] if line.lower().startswith(b"content-length"))
+            assert head.startswith(b"HTTP/1.1 200")
+            assert len(answer.read()) == length > len(long)
+
+
 def test_a_second_signal_ends_the_service_at_once(echo, tmp_path):
     echo[1]["is_open"] = False
     with ThreadPoolExecutor(1) as pool:
@@ -174,11 +190,8 @@ def test_a_caller_who_has_gone_is_dropped(echo, tmp_path, caplog):
         [model] = echo[0]
         first = pool.submit(ask, server, "first")
         assert model.begun.acquire(timeout=PATIENCE)
-        address = urlsplit(server.url)
-        body = json.dumps({"inputs": ["gone"] * 3}).encode()
-        head = f"POST /models/echo/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-        with closing(socket.create_connection((address.hostname, address.port))) as connection:
-            connection.sendall(head + body)
+        with closing(_connected(server)) as connection:
+            connection.sendall(_call(json.dumps({"inputs": ["gone"] * 3}).encode()))
             _until(lambda: _metric(server, "onion_queue_rows") == 3)
         _until(
             lambda: (
@@ -196,11 +209,27 @@ def test_a_caller_who_has_gone_is_dropped(echo, tmp_path, caplog):
 def test_a_caller_who_goes_while_its_call_arrives_is_no_failure_of_the_service(echo, tmp_path):
     counted = 'onion_http_requests_total{{method="POST",path="/models/{{name}}/predict",status="{}"}}'
     with served({"echo": tmp_path}) as server:
-        address = urlsplit(server.url)
-        with closing(socket.create_connection((address.hostname, address.port))) as connection:
-            connection.sendall(b"POST /models/echo/predict HTTP/1.1\r\nhost: localhost\r\ncontent-length: 20\r\n\r\n{")
+        with closing(_connected(server)) as connection:
+            connection.sendall(_call(b"{" + b" " * 19)[:-19])
         _until(lambda: _metric(server, counted.format(499)) == 1 or _metric(server, counted.format(500)))
         assert _metric(server, counted.format(500)) is None
+
+
+def _connected(server, receive_bytes=None):
+    """Return a socket that is connected to a service."""
+    address = urlsplit(server.url)
+    connection = socket.socket()
+    connection.settimeout(PATIENCE)
+    if receive_bytes is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+    connection.connect((address.hostname, address.port))
+    return connection
+
+
+def _call(body, path="/models/echo/predict", headers=""):
+    """Return the bytes of a call."""
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\n{headers}content-length: {len(body)}\r\n\r\n"
+    return head.encode() + body
 
 
 def _metric(server, name):
@@ -372,6 +401,22 @@ def test_while_a_model_is_loaded_again_the_old_one_answers_and_is_healthy(echo, 
         first, second = echo[0]
         assert answers(ask(server, "b")) == ["B"]
         assert (first.batches, second.batches[-1:]) == ([["a"]], [["b"]])
+
+
+def test_a_version_that_was_exchanged_while_the_call_arrived_is_refused(echo, tmp_path):
+    text = {"name": "text_a", "shape": [1], "datatype": "BYTES", "data": ["a"]}
+    call = _call(
+        json.dumps({"inputs": [text]}).encode(), "/v2/models/echo/versions/1/infer", "expect: 100-continue\r\n"
+    )
+    head, end, body = call.partition(b"\r\n\r\n")
+    with served({"echo": tmp_path}) as server, closing(_connected(server)) as connection:
+        connection.sendall(head + end)
+        answer = connection.makefile("rb")
+        assert answer.readline().startswith(b"HTTP/1.1 100")  # it reads the body now
+        assert httpx.post(f"{server.url}/models/echo/reload", timeout=PATIENCE).json()["version"] == 2
+        assert answer.readline() == b"\r\n"
+        connection.sendall(body)
+        assert answer.readline().startswith(b"HTTP/1.1 404")
 
 
 def test_the_end_does_not_wait_for_a_model_that_is_loaded_again(echo, monkeypatch, tmp_path):

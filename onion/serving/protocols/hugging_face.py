@@ -173,6 +173,8 @@ def _masks(servable: TaskModel, row: Given, answer: dict[str, Any]) -> Any:
     mask = str(servable.tokenizer.tokens([servable.tokenizer.mask_id])[0])
     first, second = texts_of(row)
     parts = (first if second is None else f"{first} {second}").split(mask)
+    if second is not None and len(answer["masks"]) < len(parts) - 1:  # it is not told which of them are left
+        raise Refused(f"The pair would be cut, and a {mask} with it; shorten it.", 413)
     found = [
         [
             {

@@ -23,7 +23,7 @@ from onion.serving.protocols.described import OBJECT, SAMPLE, TEXT, body
 from onion.serving.protocols.rows import input_names
 from onion.serving.protocols.tensors import Output, written
 from onion.serving.servable import CLASSIFIER, VECTORS, Servable
-from onion.serving.served_models import ServedModel, ServedModels
+from onion.serving.served_models import Loaded, ServedModel, ServedModels
 
 JSON_LENGTH = "inference-header-content-length"
 """The header with the number of bytes of the JSON, behind which binary inputs follow."""
@@ -75,6 +75,7 @@ def open_inference_routes(calls: Calls, ready: Any) -> APIRouter:
         columns = _columns(asked, binary, input_names(model.servable))
         rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
         found = await calls.answer(request, model, [_row(each) for each in rows])
+        _check_version(name, version, found.by)  # it may have been exchanged while the body arrived
         answer = {"model_name": model.name, "model_version": str(found.by.version)}
         given = {"id": asked["id"]} if "id" in asked else {}
         content, length = written({**given, **answer}, _asked(asked, _outputs(found.by.servable, found.answers)))
@@ -92,9 +93,13 @@ def _chosen(models: ServedModels, name: str, version: str | None) -> ServedModel
         Refused: there is no such model, or no longer this version of it (404).
     """
     model = models[name]
-    if version not in (None, str(model.now.version)):
-        raise Refused(f"{name} has the version {model.now.version} only, not {shown(version)}.", 404)
+    _check_version(name, version, model.now)
     return model
+
+
+def _check_version(name: str, version: str | None, loaded: Loaded) -> None:
+    if version not in (None, str(loaded.version)):
+        raise Refused(f"{name} has the version {loaded.version} only, not {shown(version)}.", 404)
 
 
 def _metadata(model: ServedModel) -> dict[str, Any]:

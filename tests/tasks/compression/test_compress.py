@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from onion.models.families import read_config
 from onion.tasks.compression import compress as module
 from onion.tasks.compression.compress import CompressJob, compress, train
 from onion.tasks.compression.settings import CompressSettings
+from onion.tasks.data.features.cache import cached_features
 from onion.tasks.data.features.examples import Examples
 from onion.tasks.export.export import export
 from onion.tasks.export.manifest import is_exported
@@ -21,6 +23,7 @@ from onion.tasks.finetune.inference import evaluate, predict_texts
 from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.run_files import read_json
 from onion.tasks.publishing.push import write
+from onion.tasks.teaching.comparison import figures
 from onion.testing import assert_resumes_exactly
 from tests.models.helpers import arrays_of, assert_equal_bits, close
 from tests.tasks.export.conftest import KINDS, run_of  # noqa: F401  a fixture
@@ -185,9 +188,33 @@ def test_every_task_is_compressed_and_exported(kind, run_of, tmp_path):  # noqa:
     exporting = {"int8": "dynamic", "calibrate": None, "vocab": None}
     report = train(settings, tmp_path / "out", quiet=True, exporting=exporting).report
     for side in ("teacher.", "exported."):
-        figures = {name.removeprefix(side) for name in report if name.startswith(side)}
-        assert figures - {"parameters", "seconds_per_1000", "times_faster"} == {*of_dev(report)}
+        found = {name.removeprefix(side) for name in report if name.startswith(side)}
+        assert found - {"parameters", "seconds_per_1000", "times_faster"} == {*of_dev(report)}
     assert report["student.parameters"] < report["teacher.parameters"]
+
+
+def test_masked_words_are_those_of_the_tests_of_the_training(run_of, tmp_path):  # noqa: F811
+    run = run_of("masked-lm")
+    files = {name: read_json(run, "settings.json")[name] for name in ("train", "dev")}
+    sizes = {"layers": 1, "passes": 1, "test_batch_size": 2}
+    report = train(
+        CompressSettings.of({"run": str(run), **files, **SHORT, **sizes}), tmp_path / "out", quiet=True
+    ).report
+    teacher, dev = Predictor.load(run), files["dev"]
+    found = {size: figures(teacher, dev, 1, size)["perplexity"] for size in (2, 64)}
+    assert report["teacher.perplexity"] == found[2] != found[64]
+    assert evaluate(tmp_path / "out", dev)["perplexity"] == report["dev.perplexity"]
+
+
+def test_heads_are_measured_where_every_pair_is_beyond_the_margin(run_of):  # noqa: F811
+    run = run_of("matching, pairwise")
+    files = {name: read_json(run, "settings.json")[name] for name in ("train", "dev")}
+    settings = CompressSettings.of({"run": str(run), **files, **SHORT, "width": 0.5})
+    teacher = Predictor.load(run)
+    teacher.network._margin = -1.0
+    before = arrays_of(teacher.network)
+    module.sort_by_importance(teacher, cached_features(teacher.task, files["train"], teacher.tokenizer), settings)
+    assert any((array != before[path]).any() for path, array in arrays_of(teacher.network).items())
 
 
 def test_flags_of_the_export_are_checked_before_the_training(given, tmp_path):
@@ -241,6 +268,22 @@ def test_what_a_killed_export_left_is_removed(given, tmp_path):
     settings, out = CompressSettings.of(given(width=0.5, passes=1)), tmp_path / "out"
     train(settings, out, quiet=True)
     (out / "..export.new.x1y2z3" / "folder").mkdir(parents=True)
+    train(settings, out, quiet=True, exporting={"int8": "dynamic"})
+    assert is_exported(out / "export")
+    assert not [path for path in out.iterdir() if "export." in path.name]
+
+
+def test_one_that_is_killed_while_the_earlier_export_is_deleted_goes_on(given, tmp_path, monkeypatch):
+    def killed(folder, ignore_errors=False):
+        (folder / "export.json").unlink()
+        raise KeyboardInterrupt
+
+    settings, out = CompressSettings.of(given(width=0.5, passes=1)), tmp_path / "out"
+    train(settings, out, quiet=True, exporting={"int8": "dynamic"})
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "shutil", SimpleNamespace(rmtree=killed))
+        with pytest.raises(KeyboardInterrupt):
+            train(settings, out, quiet=True, exporting={"int8": "dynamic"})
     train(settings, out, quiet=True, exporting={"int8": "dynamic"})
     assert is_exported(out / "export")
     assert not [path for path in out.iterdir() if "export." in path.name]

@@ -86,6 +86,48 @@ def test_the_gradients_of_all_widths_are_added_up():
         close(found, wanted[path])
 
 
+def test_the_losses_of_all_widths_and_depths_are_added_up():
+    network, batch = classifier(), batches()[0]
+    losses = []
+    watch = Observer(on_batch_end=lambda state: losses.append(float(state.loss)))
+    sizes = Widths([1.0, 0.5], network), Depths([4, 2], network)
+    Runner(Batches([batch]), watch, *sizes, Forward(network, network.loss)).run(passes=1)
+    wanted = 0.0
+    for size in ([1.0, 4], [1.0, 2], [0.5, 4], [0.5, 2]):
+        alone = Widths(size[:1], network), Depths(size[1:], network)
+        Runner(Batches([batch]), watch, *alone, Forward(network, network.loss)).run(passes=1)
+        wanted += losses.pop()
+    assert losses == pytest.approx([wanted], rel=1e-6)
+
+
+@pytest.mark.parametrize("spoilt", [4, 2, 1], ids=["widest", "middle", "narrowest"])
+def test_a_width_whose_loss_is_not_finite_is_seen(spoilt):
+    network = classifier()
+    before = arrays_of(network)
+
+    def loss(outputs, batch):
+        bad = network.encoder.config.num_attention_heads == spoilt
+        return network.loss(outputs, batch) * (np.nan if bad else 1.0)
+
+    optimizer = paddle.optimizer.SGD(0.1, parameters=network.parameters())
+    rings = ParameterUpdater(optimizer), NanGuard("skip"), Widths(WIDTHS, network)
+    runner = Runner(Batches(batches()[:1]), *rings, GradientMachine(network, loss))
+    runner.run(passes=1)
+    assert_equal_bits(arrays_of(network), before)
+    assert runner[NanGuard].log_values() == {"not_finite": 1}
+
+
+def test_gradient_checkpointing_goes_along():
+    network, seen = classifier(), []
+    watch = Observer(on_batch_begin=lambda state: seen.append(network.encoder.gradient_checkpointing))
+    runner = Runner(Batches(batches()[:1]), Widths([1.0, 0.5], network), watch, Forward(network))
+    network.encoder.gradient_checkpointing = True
+    runner.run(passes=1)
+    network.encoder.gradient_checkpointing = False
+    runner.run(passes=1)
+    assert seen == [True, True, False, False]
+
+
 def test_what_is_beyond_the_widest_does_not_move():
     network = classifier()
     before = arrays_of(network)

@@ -119,6 +119,14 @@ def test_rows_without_anything_to_predict_have_no_ranges(run_of, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+def test_a_model_that_no_row_compares_is_refused(run_of, tmp_path):
+    (tmp_path / "rows.txt").write_text("a good film\n")
+    with pytest.raises(DataError, match="texts: no row has anything to predict"):
+        export(run_of("masked-lm"), tmp_path / "model", texts=tmp_path / "rows.txt")
+    (tmp_path / "rows.txt").write_text("a good film\na [MASK] film\n")
+    assert export(run_of("masked-lm"), tmp_path / "model", texts=tmp_path / "rows.txt")["compared"]["rows"] == 2
+
+
 @pytest.mark.parametrize(
     ("name", "content", "told"),
     [

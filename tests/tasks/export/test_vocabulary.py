@@ -108,11 +108,21 @@ def test_words_of_known_characters_are_spelled_and_others_unknown(tmp_path):
         ('["a", "b"]', ["a", "b"]),
         ("[CLS] not JSON", ["[CLS] not JSON"]),
         ("{broken", ["{broken"]),
+        ("a\x02lovely\x02film\tO\x02O\x02O", ["a lovely film\tO O O"]),
+        ('{"text_a": "a\\u0002film"}', ["a film"]),
         ("", [""]),
     ],
 )
 def test_the_texts_of_a_line(line, found):
     assert list(texts_in(line)) == found
+
+
+def test_joined_words_of_a_table_are_kept(run_of, tmp_path):
+    (tmp_path / "train.tsv").write_text("text_a\tlabel\na\x02lovely\x02film\tO\x02O\x02O\n")
+    export(run_of("token-classification"), tmp_path / "model", vocab=tmp_path / "train.tsv")
+    run, exported = Predictor.load(run_of("token-classification")), Predictor.load(tmp_path / "model")
+    row = json.dumps({"text_a": ["a", "lovely", "film"]})
+    assert compare(run, exported, [row]).largest_difference <= 1e-5
 
 
 def test_the_command_takes_a_table(run_of, tmp_path, capsys):
