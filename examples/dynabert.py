@@ -44,11 +44,11 @@ layers = student.encoder.config.num_hidden_layers
 depths = [layers, layers // 2]
 
 
-def trained(name: str, *rings: RunnerItem) -> None:
-    """Train the student by what the rings around it say of its size and its teacher."""
+def trained(name: str, hidden: float, *rings: RunnerItem) -> None:
+    """Train the student as the rings say, which have its size and its teacher; ``hidden`` weighs hidden states."""
     seed_everything(given.seed)  # so that each of the two begins alike, whether the other one was interrupted or not
     data = training_data(task, train, 32, given.seed, pad_id)
-    loss = Distillation(student, teacher, OutputLoss(student), EveryHiddenState(weight=0.1), labels=0)
+    loss = Distillation(student, teacher, OutputLoss(student), EveryHiddenState(weight=hidden), labels=0)
     machine = GradientMachine(WithHiddenStates(student), loss)
     runner = Runner(Progress(), Saver(given.output / name), data, *rings, machine)
     print(runner)
@@ -60,9 +60,10 @@ Runner(training_data(task, train, 32, given.seed, pad_id), importance, GradientM
 importance.sort()
 lesson = Forward(WithHiddenStates(teacher)), OutputsToBatch("teacher")
 optimizers = [paddle.optimizer.AdamW(5e-5, parameters=student.parameters()) for _ in range(2)]
-trained("widths", *lesson, ParameterUpdater(optimizers[0]), Widths(WIDTHS, student))
+trained("widths", 0.1, *lesson, ParameterUpdater(optimizers[0]), Widths(WIDTHS, student))
 teacher.set_state_dict(student.state_dict())
-trained("depths", ParameterUpdater(optimizers[1]), Widths(WIDTHS, teacher, student), *lesson, Depths(depths, student))
+sizes_of_both = Widths(WIDTHS, teacher, student), *lesson, Depths(depths, student)
+trained("depths", 1.0, ParameterUpdater(optimizers[1]), *sizes_of_both)
 sizes = [(width, depth) for width in WIDTHS for depth in depths]
 figures = {}
 for width, depth in sizes:

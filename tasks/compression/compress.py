@@ -36,7 +36,7 @@ from onion.tasks.finetune.predictor import Predictor
 from onion.tasks.finetune.recipes import training_data
 from onion.tasks.finetune.run_folder import RunFolder
 from onion.tasks.finetune.seeding import seed_everything
-from onion.tasks.networks.distillation import TEACHER, Distillation, EveryHiddenState, layer_map, with_layers
+from onion.tasks.networks.distillation import TEACHER, Distillation, EveryHiddenState, copied_layers, with_layers
 from onion.tasks.networks.output_loss import OutputLoss
 from onion.tasks.networks.paths import ENCODER
 from onion.tasks.teaching.comparison import compared
@@ -68,8 +68,9 @@ def compress(
     """Return the runner that trains a narrower and shallower model of a trained one; nothing is trained yet.
 
     The smaller network begins with the most important heads and neurons of the trained one
-    (:class:`onion.tasks.compression.importance.Importance`) and with evenly spaced layers of it, and learns from its
-    outputs and hidden states, without the labels. After the run, the output folder is a run like any other.
+    (:class:`onion.tasks.compression.importance.Importance`) and with evenly spaced layers of it
+    (:func:`onion.tasks.networks.distillation.copied_layers`), and learns from its outputs and hidden states, without
+    the labels. After the run, the output folder is a run like any other.
 
         runner = compress("run", "train.tsv", "dev.tsv", "small", width=0.5)
         runner.run(passes=3)
@@ -304,4 +305,4 @@ def smaller_encoder(whole: Encoder, settings: CompressSettings) -> nn.Layer:
     there = whole.config.num_hidden_layers
     if settings.layers in (None, there):
         return narrower
-    return with_layers(narrower, list(layer_map(settings.layers, there).values()))
+    return with_layers(narrower, copied_layers(settings.layers, there))

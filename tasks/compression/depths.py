@@ -15,7 +15,7 @@ from onion.models.encoder import Encoder
 from onion.models.narrowing import narrowable
 from onion.tasks.compression.sizes import checked_sizes, losses_added_up
 from onion.tasks.compression.widths import Widths
-from onion.tasks.networks.distillation import layer_map
+from onion.tasks.networks.distillation import copied_layers
 from onion.validation import is_whole
 
 
@@ -31,8 +31,9 @@ class Depths(RunnerItem):
             GradientMachine(WithHiddenStates(student), loss),
         )
 
-    Inside, the encoder has as many layers, evenly spaced up to the last one. ``state.loss`` is the sum over the depths.
-    In a test or a prediction, an item with one depth makes the network shallow for it.
+    Inside, the encoder has as many layers, evenly spaced from the first one
+    (:func:`onion.tasks.networks.distillation.copied_layers`). ``state.loss`` is the sum over the depths. In a test or a
+    prediction, an item with one depth makes the network shallow for it.
 
     Args:
         depths: numbers of layers.
@@ -52,7 +53,7 @@ class Depths(RunnerItem):
         self.runs_a_step = len(self.depths)
         for network in networks:
             for depth in self.depths:
-                layer_map(depth, narrowable(network.encoder).config.num_hidden_layers)
+                copied_layers(depth, narrowable(network.encoder).config.num_hidden_layers)
 
     @property
     def keep_for_inference(self) -> bool:  # type: ignore[override]  # nobody sets it
@@ -78,7 +79,7 @@ class Depths(RunnerItem):
 def _some_layers(encoder: Encoder, depth: int) -> Iterator[None]:
     """Leave an encoder as many of its layers for the body."""
     config, layers = encoder.config, encoder.encoder.layers
-    kept = layer_map(depth, config.num_hidden_layers).values()
+    kept = copied_layers(depth, config.num_hidden_layers)
     encoder.config = config.changed(num_hidden_layers=depth)
     encoder.encoder.layers = nn.LayerList([layers[number - 1] for number in kept])
     try:

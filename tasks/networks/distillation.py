@@ -250,6 +250,18 @@ def layer_map(layers: int, of: int) -> dict[int, int]:
     return {layer: round(layer * of / layers) for layer in range(1, layers + 1)}
 
 
+def copied_layers(layers: int, of: int) -> list[int]:
+    """Return the teacher's layers that a student begins with, from 1: 3 of 12 are [1, 5, 9].
+
+    Each is the one that reads what the student's layer below is taught to return (:func:`layer_map`), so every layer
+    gets the input that it was trained on, as in DynaBERT (Hou et al. 2020).
+
+    Raises:
+        CompositionError: there would be no layers, or more than the teacher has.
+    """
+    return [below + 1 for below in (0, *layer_map(layers, of).values())][:-1]
+
+
 def with_layers(encoder: PretrainedEncoder, layers: Sequence[int]) -> PretrainedEncoder:
     """Return a new encoder with copies of some layers of another one, in this order, and of everything else.
 

@@ -4,8 +4,9 @@ from argparse import Namespace
 
 import pytest
 
+from benchmarks.compression import study as module
 from benchmarks.compression.sides import FORMS, RUN, TEACHER
-from benchmarks.compression.study import SIZES, WHOLE, Compression, Run
+from benchmarks.compression.study import SETS, WHOLE, Compression, Run
 
 
 @pytest.fixture
@@ -30,7 +31,8 @@ def result(teacher, accuracy, faster):
 
 def test_the_whole_model_of_a_seed_comes_before_what_is_made_of_it(study):
     runs = [run for run in study.runs() if run.set == "mrpc"]
-    assert [run.size for run in runs] == [*SIZES] * 3
+    assert [run.size for run in runs] == [*SETS["mrpc"].sizes] * 3
+    assert runs[0].size == WHOLE
     assert "half the layers" not in {run.size for run in study.runs() if run.set == "sst-2"}
     assert study.line(Run("mrpc", WHOLE, 2)).startswith("train --task classification --encoder minilm")
     assert study.line(Run("mrpc", "half the layers", 2)).startswith("compress --run {whole} --layers 3 ")
@@ -57,6 +59,13 @@ def test_a_whole_model_whose_folder_is_gone_is_trained_again_if_it_is_needed(stu
 def test_every_run_has_a_result_and_a_folder_of_its_own(study):
     runs = [run for run in study.runs() if run.set != "chnsenticorp"]
     assert len({study.path(run) for run in runs}) == len({study.place(run) for run in runs}) == len(runs)
+
+
+def test_results_with_fewer_layers_are_those_of_the_layers_that_are_copied_now(study, monkeypatch):
+    runs = [Run("mrpc", size, 1) for size in ("width 0.5", "half the layers", "width 0.5, fewer layers")]
+    before = [study.path(run) for run in runs]
+    monkeypatch.setattr(module, "COPIED", "others")
+    assert [study.path(run) == path for run, path in zip(runs, before, strict=True)] == [True, False, False]
 
 
 def test_the_page_compares_with_the_whole_model_of_the_same_seed(study):

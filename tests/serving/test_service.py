@@ -113,6 +113,16 @@ def test_a_request_that_does_not_arrive_is_cut_off_and_others_are_answered(begun
         assert answers(ask(server, "next")) == ["NEXT"]
 
 
+def test_headers_that_are_too_long_end_the_connection(echo, tmp_path):
+    with served({"echo": tmp_path}) as server, closing(_connected(server)) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 16_300)
+        connection.sendall(b"a" * 200 + b"\r\n\r\n")
+        with connection.makefile("rb") as answer:
+            head = [answer.readline(), *(line.lower() for line in iter(answer.readline, b"\r\n"))]
+    assert head[0].split()[1] in (b"431", b"400")  # by how it is cut on the way
+    assert b"connection: close\r\n" in head
+
+
 def test_a_full_queue_is_told_with_a_time(echo, tmp_path):
     echo[1]["is_open"] = False
     with served({"echo": tmp_path}, limits=ServingLimits(queue=2)) as server, ThreadPoolExecutor(4) as pool:

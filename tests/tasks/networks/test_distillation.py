@@ -17,6 +17,7 @@ from onion.tasks.networks.distillation import (
     EveryHiddenState,
     HiddenStatesLoss,
     SoftTargets,
+    copied_layers,
     layer_map,
     with_layers,
     write_smaller,
@@ -291,6 +292,7 @@ def test_a_smaller_folder_is_an_encoder_with_its_tokenizer(encoder_folder, tmp_p
 )
 def test_layers_are_spaced_evenly_up_to_the_last(layers, of, found):
     assert layer_map(layers, of) == found
+    assert copied_layers(layers, of) == [1, *(taught + 1 for taught in found.values())][:layers]
 
 
 def test_more_layers_than_there_are():
