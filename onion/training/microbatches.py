@@ -45,7 +45,7 @@ def run_microbatches(
             # Else, if an inner item skips the part, the loss of another part would be added.
             state.loss = state.weight = None
             yield
-            loss = _plus(loss, state.loss, own / whole)
+            loss = loss_sum(loss, state.loss, own / whole)
             told += [] if state.weight is None else [state.weight]
             if look is not None:
                 look(state)
@@ -68,7 +68,7 @@ def weigh(batch: Any, weight: Weight) -> float:
     return weighs
 
 
-def _plus(sum_: Any, loss: Any, share: float) -> Any:
+def loss_sum(sum_: Any, loss: Any, share: float = 1.0) -> Any:
     """Add a share of a loss, without reading it and without holding on to what it was computed from."""
     if loss is None:
         return sum_

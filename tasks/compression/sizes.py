@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from paddle import nn
 
 from onion import RunnerItem, State
-from onion.device import detached
 from onion.errors import CompositionError
+from onion.training.microbatches import loss_sum
 
 Size = TypeVar("Size", int, float)
 
@@ -41,7 +41,5 @@ def losses_added_up(state: State, sizes: Sequence[Size]) -> Iterator[Size]:
     for size in sizes:
         state.loss = None
         yield size
-        if state.loss is not None:
-            loss = detached(state.loss)
-            total = loss if total is None else total + loss
+        total = loss_sum(total, state.loss)
     state.loss = before if total is None else total

@@ -102,8 +102,7 @@ def test_what_8_bits_answer_does_not_depend_on_the_texts_beside_them(run_of, tmp
 def test_a_request_that_does_not_arrive_is_cut_off_and_others_are_answered(begun, echo, tmp_path):
     limits = ServingLimits(seconds=0.1)
     with served({"echo": tmp_path}, limits=limits) as server:
-        address = urlsplit(server.url)
-        with closing(socket.create_connection((address.hostname, address.port), PATIENCE)) as connection:
+        with closing(_connected(server)) as connection:
             connection.sendall(begun)
             answer = b""
             while part := connection.recv(1000):  # which ends: that is the test
